@@ -78,7 +78,7 @@ def spark(line):
     """Spark with its Connect server and Python client, and the jars it may load."""
     pins = VERSIONS["spark"][line]
     name = f"spark-{pins['pyspark']}"
-    virtualenv(name, [f"pyspark=={pins['pyspark']}", *pins["client"]], "about 450 MB")
+    virtualenv(name, [f"pyspark=={pins['pyspark']}", *VERSIONS["client"]], "about 450 MB")
     for part in ("connect", "kafka"):
         if part in pins:
             jars(f"{name}-{part}", pins[part], line)
@@ -145,6 +145,8 @@ def virtualenv(name, requirements, size):
         run(name, "install " + requirements[0], "look whether pip reaches its package index",
             [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *requirements])
 
+    if not (CACHE / name / "bin" / "python").exists():  # or it points to a Python that has gone
+        (CACHE / name / "stamp.json").unlink(missing_ok=True)
     return install(name, requirements, f"{requirements[0]}, {size}", build)
 
 
