@@ -1,0 +1,119 @@
+package sinks
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+
+	"sparkbridge/listener"
+)
+
+// longestToken bounds one token, so that a place with all five names, the ids
+// being UUIDs, still fits in the 249 characters of a Kafka topic.
+const longestToken = 128
+
+// fields are the names that a template knows.
+var fields = map[string]func(*listener.Event) string{
+	"source":   func(e *listener.Event) string { return e.Source },
+	"query":    (*listener.Event).QueryLabel,
+	"kind":     func(e *listener.Event) string { return string(e.Kind) },
+	"query_id": func(e *listener.Event) string { return e.QueryID },
+	"run_id":   func(e *listener.Event) string { return e.RunID },
+}
+
+// Template makes the place of an event, a NATS subject or a Kafka topic, from a
+// text with {source}, {query}, {kind}, {query_id} and {run_id} in it.
+type Template struct {
+	text  string
+	parts []part
+}
+
+// part is either a literal or a field.
+type part struct {
+	literal string
+	field   func(*listener.Event) string
+}
+
+// ParseTemplate reads a template. Its errors name the template, what is wrong
+// with it and what would be right.
+func ParseTemplate(text string) (*Template, error) {
+	t := &Template{text: text}
+	if text == "" {
+		return nil, errors.New("template is empty; leave it out for the default")
+	}
+	for rest := text; rest != ""; {
+		literal, after, found := strings.Cut(rest, "{")
+		if strings.Contains(literal, "}") {
+			return nil, fmt.Errorf("template %q: a } without its {; names are written {source}", text)
+		}
+		if literal != "" {
+			t.parts = append(t.parts, part{literal: literal})
+		}
+		if !found {
+			break
+		}
+		name, next, closed := strings.Cut(after, "}")
+		if !closed {
+			return nil, fmt.Errorf("template %q: a { without its }; names are written {source}", text)
+		}
+		field, known := fields[name]
+		if !known {
+			return nil, fmt.Errorf("template %q: unknown name {%s}; use {source}, {query}, {kind}, {query_id} or {run_id}", text, name)
+		}
+		t.parts = append(t.parts, part{field: field})
+		rest = next
+	}
+	return t, nil
+}
+
+// String returns the text that the template was parsed from.
+func (t *Template) String() string { return t.text }
+
+// Fixed tells whether every event has the same place.
+func (t *Template) Fixed() bool {
+	return len(t.parts) == 1 && t.parts[0].field == nil
+}
+
+// Place returns where e goes. Every name in the template becomes one Token.
+func (t *Template) Place(e *listener.Event) string {
+	if t.Fixed() {
+		return t.text
+	}
+	var b strings.Builder
+	for _, p := range t.parts {
+		if p.field == nil {
+			b.WriteString(p.literal)
+		} else {
+			b.WriteString(Token(p.field(e)))
+		}
+	}
+	return b.String()
+}
+
+// Token makes one token of a subject or topic from any name. A name of at most
+// 128 characters out of A-Z a-z 0-9 _ - stays as it is, and no name at all is _.
+// In others every other character becomes _ (and the end goes, where it is too
+// long); then - and six hexadecimal digits of the SHA-256 of the name's bytes
+// follow, which keep names apart that would look the same.
+func Token(name string) string {
+	if name == "" {
+		return "_"
+	}
+	safe := strings.Map(safeRune, name)
+	if safe == name && len(name) <= longestToken {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	mark := "-" + hex.EncodeToString(sum[:3])
+	return safe[:min(len(safe), longestToken-len(mark))] + mark
+}
+
+func safeRune(r rune) rune {
+	switch {
+	case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '-':
+		return r
+	}
+	return '_'
+}
