@@ -146,8 +146,20 @@ func gapID(runID string, from, to int64) string {
 	return runID + ":gap:" + strconv.FormatInt(from, 10) + "-" + strconv.FormatInt(to, 10)
 }
 
-func unknownID(runID string, eventType int32, responseID string) string {
-	return runID + ":type" + strconv.FormatInt(int64(eventType), 10) + ":" + responseID
+// undatedProgressID is the id of a progress event of a Spark that numbers no
+// batches.
+func undatedProgressID(runID string, at time.Time) string {
+	return runID + ":progress:t" + strconv.FormatInt(at.UnixMilli(), 10)
+}
+
+// unknownID names an event by the response that carried it: Spark repeats a
+// response with the same id.
+func unknownID(runID string, r Raw) string {
+	id := runID + ":type" + strconv.FormatInt(int64(r.Type), 10) + ":" + r.ResponseID
+	if r.Index > 0 {
+		id += "." + strconv.Itoa(r.Index)
+	}
+	return id
 }
 
 // BusID is the id of a bus event, known once the journal has given it a place.
