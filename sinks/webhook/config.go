@@ -1,0 +1,84 @@
+package webhook
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"time"
+)
+
+// DefaultTimeout bounds one request when the configuration does not.
+const DefaultTimeout = 10 * time.Second
+
+// Config says where to POST events. It never prints the credentials that the
+// URL may hold, which with many services is all of its path.
+type Config struct {
+	// URL is the absolute http or https address that takes the events. A user and
+	// password in it are sent as basic authentication.
+	URL string `yaml:"url" doc:"Absolute http or https address that takes the events as POST requests."`
+	// Timeout bounds one request, from the connection to the end of the answer.
+	// Default 10s.
+	Timeout time.Duration `yaml:"timeout" doc:"Longest time for one request, answer included (default 10s)."`
+}
+
+// Validate returns everything that is wrong, each with the field, the value and
+// what to do. Credentials are left out of the values.
+func (c Config) Validate() error {
+	_, urlErr := c.parse()
+	var timeoutErr error
+	if c.Timeout < 0 {
+		timeoutErr = fmt.Errorf("timeout: %s is negative; give a time such as 10s, or leave it out for the default", c.Timeout)
+	}
+	return errors.Join(urlErr, timeoutErr)
+}
+
+// parse reads URL.
+func (c Config) parse() (*url.URL, error) {
+	if c.URL == "" {
+		return nil, errors.New("url: is missing; give the address that takes the events, such as https://example.org/events")
+	}
+	u, err := url.Parse(c.URL)
+	if err != nil {
+		return nil, fmt.Errorf("url: is not a URL (%w); check it for spaces and unescaped characters", withoutURL(err))
+	}
+	switch {
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, fmt.Errorf("url: %q has scheme %q; write http://… or https://…", masked(u), u.Scheme)
+	case u.Hostname() == "":
+		return nil, fmt.Errorf("url: %q names no host; write https://host/path", masked(u))
+	}
+	u.Fragment, u.RawFragment = "", ""
+	return u, nil
+}
+
+// String shows the address without what may be secret.
+func (c Config) String() string {
+	u, err := c.parse()
+	if err != nil {
+		return "webhook"
+	}
+	return masked(u)
+}
+
+// LogValue is String, for slog.
+func (c Config) LogValue() slog.Value { return slog.StringValue(c.String()) }
+
+// masked shows scheme and host. Paths and queries of webhooks are often secret.
+func masked(u *url.URL) string {
+	shown := (&url.URL{Scheme: u.Scheme, Host: u.Host}).String()
+	if u.User != nil || len(u.Path) > 1 || u.RawQuery != "" || u.Opaque != "" {
+		shown += "/…"
+	}
+	return shown
+}
+
+// withoutURL takes the address out of an error of net/url or net/http, whose
+// texts repeat it.
+func withoutURL(err error) error {
+	var named *url.Error
+	if errors.As(err, &named) {
+		return named.Err
+	}
+	return err
+}

@@ -1,0 +1,83 @@
+package webhook
+
+import (
+	"context"
+
+	"golang.org/x/sync/errgroup"
+
+	"sparkbridge/listener"
+)
+
+// maxLanes is how many queries are served at the same time.
+const maxLanes = 8
+
+// lane is the events of one query, by their places in the batch.
+type lane []int
+
+// Deliver posts the events, those of one query in order and one at a time. After
+// a failure no further request is begun. What was acknowledged behind the failed
+// event is remembered, and skipped when the rest of the batch is delivered again.
+func (s *Sink) Deliver(ctx context.Context, events []listener.Event) (int, error) {
+	acked := make([]bool, len(events))
+	group, stopped := errgroup.WithContext(ctx)
+	group.SetLimit(maxLanes)
+	for _, l := range lanes(events) {
+		group.Go(func() error { return s.serve(ctx, stopped, l, events, acked) })
+	}
+	err := group.Wait()
+	return s.settle(events, acked), err
+}
+
+// lanes sorts the events by what must stay in order.
+func lanes(events []listener.Event) []lane {
+	places := map[string]int{}
+	var all []lane
+	for i := range events {
+		key := events[i].PartitionKey()
+		place, known := places[key]
+		if !known {
+			place = len(all)
+			places[key] = place
+			all = append(all, nil)
+		}
+		all[place] = append(all[place], i)
+	}
+	return all
+}
+
+// serve posts one lane until it is done or another one has failed. A request
+// that is under way then is not broken off, only ctx does that: it may well
+// succeed, and breaking it off would make a repeat.
+func (s *Sink) serve(ctx, stopped context.Context, l lane, events []listener.Event, acked []bool) error {
+	for _, i := range l {
+		e := &events[i]
+		if s.early[e.ID] {
+			acked[i] = true
+			continue
+		}
+		if err := stopped.Err(); err != nil {
+			return err
+		}
+		if err := s.post(ctx, e); err != nil {
+			return err
+		}
+		acked[i] = true
+		s.log.Debug("event delivered", "id", e.ID, "sequence", e.Sequence)
+	}
+	return nil
+}
+
+// settle counts the acknowledged events at the front, and remembers those behind.
+func (s *Sink) settle(events []listener.Event, acked []bool) int {
+	front := 0
+	for front < len(acked) && acked[front] {
+		front++
+	}
+	clear(s.early)
+	for i := front; i < len(acked); i++ {
+		if acked[i] {
+			s.early[events[i].ID] = true
+		}
+	}
+	return front
+}
