@@ -17,7 +17,7 @@ import (
 type Kind string
 
 // The kinds of events. Started, Progress, Idle and Terminated are Spark's own;
-// Gap and Bus are said by the bridge; Unknown is an event of a type that this
+// Gap and BusState are said by the bridge; Unknown is an event of a type that this
 // version does not know, passed through.
 const (
 	Started    Kind = "started"
@@ -25,7 +25,7 @@ const (
 	Idle       Kind = "idle"
 	Terminated Kind = "terminated"
 	Gap        Kind = "gap"
-	Bus        Kind = "bus"
+	BusState   Kind = "bus"
 	Unknown    Kind = "unknown"
 )
 

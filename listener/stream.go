@@ -29,7 +29,7 @@ type Delivery struct {
 }
 
 // Stream is an open listener bus of one session. Its methods are called by one
-// goroutine.
+// goroutine at a time.
 type Stream interface {
 	// Next blocks until something has arrived and returns all that has, bounded
 	// in number and bytes. When ctx ends first it returns the error of ctx, loses
@@ -42,9 +42,16 @@ type Stream interface {
 	// and may put both off to do it for several deliveries at once.
 	Done(ctx context.Context, d Delivery) error
 
-	// Close gives the stream up: by default the bus is removed and free for
-	// another client. ctx bounds the farewell to the server.
-	Close(ctx context.Context) error
+	// Finish asks Spark to end the bus, so that its slot is free for another client.
+	// After it Next returns what Spark still had, and then io.EOF; each delivery is
+	// confirmed by Done as before. ctx bounds the farewell.
+	Finish(ctx context.Context) error
+
+	// Close lets go of the stream in this process and waits for its goroutines. What
+	// was not finished stays open at the server, to be resumed by a later process
+	// within the time that Spark waits for one (five minutes by default). The last
+	// position given to Done is durable when Close returns without an error.
+	Close() error
 }
 
 // Query names one active query of a session.

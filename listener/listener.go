@@ -1,0 +1,28 @@
+package listener
+
+// Listener is told what the queries of a session do. All callbacks are optional.
+// They are called one at a time, in the order of the events; a slow callback
+// holds up the next one. A callback that panics is logged, and the bus goes on,
+// as on Spark's own bus.
+type Listener struct {
+	OnQueryStarted    func(Event)
+	OnQueryProgress   func(Event)
+	OnQueryIdle       func(Event)
+	OnQueryTerminated func(Event)
+}
+
+// callback returns what the listener wants called for a kind, nil for nothing.
+func (l *Listener) callback(k Kind) func(Event) {
+	switch k {
+	case Started:
+		return l.OnQueryStarted
+	case Progress:
+		return l.OnQueryProgress
+	case Idle:
+		return l.OnQueryIdle
+	case Terminated:
+		return l.OnQueryTerminated
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,73 @@
+package listener
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/tidwall/gjson"
+
+	"sparkbridge/dedupe"
+)
+
+// Replay moves the marks over an event of the journal, so that after a restart
+// the admission decides as if the process had not died. Events are replayed in
+// the order of the journal, from the point that the restored snapshot covers;
+// events before that point do no harm.
+func (a *Admission) Replay(e Event) {
+	if e.RunID == "" {
+		if e.Kind == Unknown {
+			a.marks.Once(e.ID)
+		}
+		return
+	}
+	if e.Kind == Gap {
+		a.marks.Progress(e.RunID, gjson.GetBytes(e.Payload, "toBatchId").Int())
+		return
+	}
+	a.mark(e)
+	a.marks.Started(e.RunID)
+	a.join(&e)
+	if l := a.life(e.RunID); e.Name != "" {
+		l.Name = e.Name
+	}
+}
+
+// Sweep forgets the runs that ended more than a day ago.
+func (a *Admission) Sweep() {
+	for _, runID := range a.marks.Sweep(a.now()) {
+		delete(a.lives, runID)
+	}
+}
+
+// snapshot is the stored form of an admission.
+type snapshot struct {
+	Marks *dedupe.Marks    `json:"marks"`
+	Lives map[string]*life `json:"lives"`
+}
+
+// Snapshot returns the marks and names as JSON, to be kept where retention does
+// not reach.
+func (a *Admission) Snapshot() ([]byte, error) {
+	a.Sweep()
+	b, err := json.Marshal(snapshot{a.marks, a.lives})
+	if err != nil {
+		return nil, fmt.Errorf("encode snapshot: %w", err)
+	}
+	return b, nil
+}
+
+// Restore replaces the marks and names by those of a snapshot.
+func (a *Admission) Restore(b []byte) error {
+	s := snapshot{Marks: dedupe.New()}
+	if err := json.Unmarshal(b, &s); err != nil {
+		return fmt.Errorf("decode snapshot: %w", err)
+	}
+	a.marks, a.lives = s.Marks, map[string]*life{}
+	for runID, l := range s.Lives {
+		if l == nil {
+			return fmt.Errorf("decode snapshot: run %s is null", runID)
+		}
+		a.lives[runID] = l
+	}
+	return nil
+}
