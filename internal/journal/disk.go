@@ -1,0 +1,54 @@
+package journal
+
+import (
+	"fmt"
+	"io"
+	"os"
+)
+
+// appender is the file that a segment is written to.
+type appender interface {
+	io.WriterAt
+	io.Closer
+	Truncate(size int64) error
+	// Sync makes the contents and the size durable.
+	Sync() error
+}
+
+// disk is what the journal does to its directory; tests let it fail.
+type disk struct {
+	open    func(path string, flag int) (appender, error)
+	rename  func(from, to string) error
+	remove  func(path string) error
+	syncDir func(dir string) error
+}
+
+func realDisk() disk {
+	return disk{open: openFile, rename: os.Rename, remove: os.Remove, syncDir: syncDir}
+}
+
+type osFile struct{ *os.File }
+
+func openFile(path string, flag int) (appender, error) {
+	f, err := os.OpenFile(path, flag, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return osFile{f}, nil
+}
+
+// Sync hides the slower one of os.File, which writes the times of the file too.
+func (f osFile) Sync() error { return datasync(f.File) }
+
+// syncDir makes the names in a directory durable.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("open directory: %w", err)
+	}
+	defer d.Close() //nolint:errcheck // only read from
+	if err := d.Sync(); err != nil {
+		return fmt.Errorf("sync directory: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,47 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+const lockName = "lock"
+
+// lockDir takes the directory for this Journal until the file is closed, which
+// the kernel does for a process that dies. The file itself is never removed:
+// two processes could then hold locks of two files of the same name.
+func lockDir(dir string) (*os.File, error) {
+	path := filepath.Join(dir, lockName)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("write to journal directory %s (journal.dir must name a directory that this user may write to): %w", dir, err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		defer f.Close() //nolint:errcheck // nothing was written
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, fmt.Errorf("lock %s%s: %w: stop the other bridge or give this one a journal.dir of its own", dir, holder(path), ErrLocked)
+		}
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	// The pid is for people only; failing to note it is no reason to stop.
+	if f.Truncate(0) == nil {
+		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+	}
+	return f, nil
+}
+
+// holder says which process has the lock, as far as the file tells.
+func holder(path string) string {
+	b, err := os.ReadFile(path)
+	pid, perr := strconv.Atoi(strings.TrimSpace(string(b)))
+	if err != nil || perr != nil {
+		return ""
+	}
+	return fmt.Sprintf(" (held by process %d)", pid)
+}

@@ -1,0 +1,71 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"os"
+)
+
+// Report says what Verify has found in a journal.
+type Report struct {
+	Segments    int
+	First, Next uint64 // as Bounds
+	Bytes       int64  // of all segments, without what Torn counts
+	Torn        int64  // bytes of an unfinished write at the end, which Open will cut
+}
+
+// Verify reads every record and all of the state of a journal that nobody has
+// open, and changes nothing. The error joins a *DamageError for each damaged
+// segment; ErrLocked, ErrMismatch and *VersionError are as from Open.
+func Verify(dir string) (Report, error) {
+	if _, err := os.Stat(dir); err != nil {
+		return Report{}, fmt.Errorf("verify journal: %w", err)
+	}
+	lock, err := lockDir(dir)
+	if err != nil {
+		return Report{}, err
+	}
+	defer lock.Close() //nolint:errcheck // nothing was written
+	s, err := examine(dir)
+	if errors.Is(err, errNew) || err == nil && len(s.segments) == 0 {
+		return Report{First: 1, Next: 1}, closeState(s)
+	} else if err != nil {
+		return Report{}, err
+	}
+	n := len(s.segments)
+	report := Report{Segments: n, First: s.segments[0].head.first, Next: s.segments[n-1].next, Torn: s.tornBytes}
+	var errs []error
+	for i, seg := range s.segments {
+		report.Bytes += seg.size
+		if i < n-1 { // examine has read the last
+			errs = append(errs, newCodec(s.facts.journal).verify(seg))
+		}
+	}
+	return report, errors.Join(append(errs, closeState(s))...)
+}
+
+func closeState(s survey) error {
+	if s.db == nil {
+		return nil
+	}
+	return s.db.Close()
+}
+
+// verify reads all of a sealed segment.
+func (c codec) verify(s *segment) error {
+	f, err := os.Open(s.path)
+	if err != nil {
+		return fmt.Errorf("open segment: %w", err)
+	}
+	defer f.Close() //nolint:errcheck // only read from
+	good, bad, err := c.scan(&window{src: f, end: s.size, chunk: scanChunk}, s.head.first, &s.index)
+	switch {
+	case err != nil:
+		return err
+	case bad != nil:
+		return &DamageError{s.path, bad.offset, bad.reason}
+	case good.next != s.next:
+		return &DamageError{s.path, good.end, fmt.Sprintf("the segment ends before record %d, and the next one begins with record %d", good.next, s.next)}
+	}
+	return nil
+}
