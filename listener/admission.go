@@ -3,6 +3,7 @@ package listener
 import (
 	"encoding/json"
 	"fmt"
+	"sync"
 	"time"
 
 	"sparkbridge/dedupe"
@@ -25,12 +26,18 @@ type life struct {
 
 // Admission decides what the events of one session are: each of them once, a
 // start before anything else of its run, names on events that lack them, jumps in
-// batch ids named. It is not safe for concurrent use.
+// batch ids named.
 //
-// Its marks move when an event is admitted. The caller makes the event durable,
-// and repeats that until it succeeds; a process that dies before that gets the
-// event from Spark again.
+// Its marks move when an event is admitted. The Feed then has the event delivered,
+// which repeats until it succeeds; a process that dies before that gets the event
+// from Spark again.
 type Admission struct {
+	// mu is held from the admission of events until they are delivered, so that
+	// nobody takes marks for durable whose events are not.
+	mu sync.Mutex
+	// torn says that a delivery was given up: the marks are ahead of what is kept.
+	torn bool
+
 	session Session
 	now     func() time.Time
 	marks   *dedupe.Marks
@@ -45,12 +52,11 @@ func NewAdmission(s Session) *Admission {
 	return &Admission{session: s, now: time.Now, marks: dedupe.New(), lives: map[string]*life{}}
 }
 
-// Duplicates returns how many repeats were left out.
-func (a *Admission) Duplicates() uint64 { return a.duplicates }
-
 // read decodes a delivery. unseen says that one of its runs was not seen before,
 // which is when Spark should be asked for names before the events are admitted.
 func (a *Admission) read(d Delivery) (events []Event, unseen bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	for _, r := range d.Events {
 		e := decode(r, a.now().UTC())
 		unseen = unseen || e.RunID != "" && !a.marks.HasStarted(e.RunID)

@@ -35,7 +35,7 @@ func (f *Feed) Run(ctx context.Context) error {
 			return err
 		}
 		if !time.Now().Before(nextAsk) {
-			if err := f.deliver(ctx, f.ask(ctx)); err != nil {
+			if err := f.look(ctx); err != nil {
 				return err
 			}
 			nextAsk = time.Now().Add(f.AskEvery)
@@ -46,8 +46,20 @@ func (f *Feed) Run(ctx context.Context) error {
 	}
 }
 
-// Drain ends the stream and carries what it still holds. ctx bounds it.
+// ErrNotKept says that events were admitted but could not be delivered, so that
+// nothing may follow them.
+var ErrNotKept = errors.New("admitted events could not be delivered; spark still holds them")
+
+// Drain ends the stream and carries what it still holds. ctx bounds it. After a
+// delivery that was given up it returns ErrNotKept and leaves the stream as it is,
+// since ending it would make Spark forget.
 func (f *Feed) Drain(ctx context.Context) error {
+	f.Admission.mu.Lock()
+	torn := f.Admission.torn
+	f.Admission.mu.Unlock()
+	if torn {
+		return ErrNotKept
+	}
 	if err := f.Stream.Finish(ctx); err != nil {
 		return fmt.Errorf("finish stream: %w", err)
 	}
@@ -79,34 +91,53 @@ func (f *Feed) step(ctx context.Context, until time.Time) error {
 	return f.carry(ctx, d)
 }
 
+// look asks which queries are active, and delivers the starts that this reveals.
+func (f *Feed) look(ctx context.Context) error {
+	queries := f.ask(ctx)
+	f.Admission.mu.Lock()
+	defer f.Admission.mu.Unlock()
+	return f.deliver(ctx, f.Admission.active(queries))
+}
+
 // carry admits and delivers one delivery.
 func (f *Feed) carry(ctx context.Context, d Delivery) error {
 	events, unseen := f.Admission.read(d)
-	var out []Event
+	var queries []Query
 	if unseen {
-		out = f.ask(ctx)
+		queries = f.ask(ctx)
 	}
-	out = append(out, f.Admission.admit(events)...)
-	if err := f.deliver(ctx, out); err != nil {
+	if err := f.keep(ctx, queries, events); err != nil {
 		return err
 	}
 	return f.Stream.Done(ctx, d)
 }
 
+func (f *Feed) keep(ctx context.Context, queries []Query, events []Event) error {
+	f.Admission.mu.Lock()
+	defer f.Admission.mu.Unlock()
+	return f.deliver(ctx, append(f.Admission.active(queries), f.Admission.admit(events)...))
+}
+
+// deliver hands admitted events on. The marks have moved over them, so after a
+// failure the admission is of no more use.
 func (f *Feed) deliver(ctx context.Context, events []Event) error {
 	if len(events) == 0 {
 		return nil
 	}
-	return f.Deliver(ctx, events)
+	if err := f.Deliver(ctx, events); err != nil {
+		f.Admission.torn = true
+		return err
+	}
+	return nil
 }
 
-// ask asks which queries are active and returns the starts that this reveals. No
-// answer leaves the matter open; it is asked again.
-func (f *Feed) ask(ctx context.Context) []Event {
+// ask asks which queries are active. No answer leaves the matter open; it is
+// asked again.
+func (f *Feed) ask(ctx context.Context) []Query {
 	queries, err := f.Asker.Active(ctx)
 	if err == nil {
 		f.askFailed = false
-		return f.Admission.active(queries)
+		return queries
 	}
 	if ctx.Err() == nil && !f.askFailed {
 		f.Log.Warn("spark does not answer which queries are active; names and starts may come late", "err", err)

@@ -92,8 +92,8 @@ func TestRepeatsAreLeftOutAndConfirmed(t *testing.T) {
 	replay()
 	runToEnd(t, f, s)
 	wantIDs(t, *got, "a:started:inferred", "a:progress:0", "a:progress:1", "a:idle:1767225661000", "a:type9:p3", "a:terminated")
-	if f.Admission.Duplicates() != 5 {
-		t.Errorf("%d duplicates counted, want 5", f.Admission.Duplicates())
+	if f.Admission.duplicates != 5 {
+		t.Errorf("%d duplicates counted, want 5", f.Admission.duplicates)
 	}
 	if want := []string{"p1", "p2", "p3", "p4", "p5", "p1", "p2", "p3", "p4", "p5"}; !slices.Equal(s.done, want) {
 		t.Errorf("confirmed %v, want %v", s.done, want)
@@ -174,6 +174,33 @@ func TestAFailedDeliveryIsNotConfirmed(t *testing.T) {
 	if len(s.done) != 0 {
 		t.Errorf("confirmed %v", s.done)
 	}
+	if err := f.Drain(t.Context()); !errors.Is(err, ErrNotKept) || s.finished {
+		t.Errorf("drain: %v, finished %v", err, s.finished)
+	}
+	if ok, err := f.Admission.Snapshot(func([]byte) error { return nil }); ok || err != nil {
+		t.Errorf("marks ahead of what is kept were handed out: %v %v", ok, err)
+	}
+}
+
+func TestNoSnapshotWhileADeliveryIsUnderWay(t *testing.T) {
+	s := newScript()
+	f, _ := feedOf(s, &spark{})
+	calls := 0
+	f.Deliver = func(context.Context, []Event) error {
+		calls++
+		if ok, err := f.Admission.Snapshot(func([]byte) error { return nil }); ok || err != nil {
+			t.Errorf("snapshot: %v %v", ok, err)
+		}
+		return nil
+	}
+	s.push("p1", progressOf("a", 0))
+	runToEnd(t, f, s)
+	if calls != 1 {
+		t.Fatalf("delivered %d times", calls)
+	}
+	if ok, err := f.Admission.Snapshot(func([]byte) error { return nil }); !ok || err != nil {
+		t.Errorf("snapshot: %v %v", ok, err)
+	}
 }
 
 func TestDrainCarriesWhatSparkStillHolds(t *testing.T) {
@@ -216,13 +243,9 @@ func TestRestartDecidesAsBefore(t *testing.T) {
 			for _, e := range journal[:covered] {
 				before.Replay(e)
 			}
-			snapshot, err := before.Snapshot()
-			if err != nil {
-				t.Fatal(err)
-			}
 			after := NewAdmission(Session{Source: "etl"})
-			if err := after.Restore(snapshot); err != nil {
-				t.Fatal(err)
+			if ok, err := before.Snapshot(after.Restore); !ok || err != nil {
+				t.Fatal(ok, err)
 			}
 			for _, e := range journal[:died] { // replaying what is covered does no harm
 				after.Replay(e)
@@ -243,7 +266,7 @@ func TestSweepForgetsEndedRunsAndTheirNames(t *testing.T) {
 	events, _ := a.read(Delivery{Events: []Raw{progressOf("a", 0), terminatedOf("a"), progressOf("b", 0)}})
 	a.admit(events)
 	a.now = func() time.Time { return time.Now().Add(48 * time.Hour) }
-	a.Sweep()
+	a.sweep()
 	if a.lives["a"] != nil || a.lives["b"] == nil || a.marks.Known("a") {
 		t.Error("the ended run is remembered, or the running one is not")
 	}

@@ -12,7 +12,8 @@ import (
 // Replay moves the marks over an event of the journal, so that after a restart
 // the admission decides as if the process had not died. Events are replayed in
 // the order of the journal, from the point that the restored snapshot covers;
-// events before that point do no harm.
+// events before that point do no harm. Neither it nor Restore is called beside a
+// Feed.
 func (a *Admission) Replay(e Event) {
 	if e.RunID == "" {
 		if e.Kind == Unknown {
@@ -32,8 +33,8 @@ func (a *Admission) Replay(e Event) {
 	}
 }
 
-// Sweep forgets the runs that ended more than a day ago.
-func (a *Admission) Sweep() {
+// sweep forgets the runs that ended more than a day ago.
+func (a *Admission) sweep() {
 	for _, runID := range a.marks.Sweep(a.now()) {
 		delete(a.lives, runID)
 	}
@@ -45,15 +46,23 @@ type snapshot struct {
 	Lives map[string]*life `json:"lives"`
 }
 
-// Snapshot returns the marks and names as JSON, to be kept where retention does
-// not reach.
-func (a *Admission) Snapshot() ([]byte, error) {
-	a.Sweep()
+// Snapshot hands the marks and names as JSON to keep, at a moment when all that
+// they cover has been delivered. It reports false, and calls nothing, while a
+// delivery is under way or after one was given up.
+func (a *Admission) Snapshot(keep func(snapshot []byte) error) (bool, error) {
+	if !a.mu.TryLock() {
+		return false, nil
+	}
+	defer a.mu.Unlock()
+	if a.torn {
+		return false, nil
+	}
+	a.sweep()
 	b, err := json.Marshal(snapshot{a.marks, a.lives})
 	if err != nil {
-		return nil, fmt.Errorf("encode snapshot: %w", err)
+		return false, fmt.Errorf("encode snapshot: %w", err)
 	}
-	return b, nil
+	return true, keep(b)
 }
 
 // Restore replaces the marks and names by those of a snapshot.
