@@ -1,0 +1,39 @@
+package nats
+
+import (
+	"context"
+	"fmt"
+
+	"sparkbridge/listener"
+)
+
+// publishAndFlush publishes a window to plain NATS. The server answers only the
+// flush behind it, when it has read everything before; so the window counts as a
+// whole or not at all. A denied subject shows as an error before that answer.
+func (p *session) publishAndFlush(ctx context.Context, events []listener.Event) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.ackTimeout)
+	defer cancel()
+	before := p.conn.LastError()
+	events = events[:min(len(events), maxWindow)]
+	for i := range events {
+		subject := p.subject.Place(&events[i])
+		if err := p.conn.PublishMsg(message(&events[i], subject, int(p.conn.MaxPayload()))); err != nil {
+			return 0, fmt.Errorf("publish to %s: %w", subject, p.because(err))
+		}
+	}
+	if err := p.conn.FlushWithContext(ctx); err != nil {
+		return 0, fmt.Errorf("wait for the server to read %d events: %w", len(events), p.because(err))
+	}
+	if err := p.conn.LastError(); err != before { //nolint:errorlint // whether it is another one, not which
+		return 0, fmt.Errorf("publish %d events: %w", len(events), err)
+	}
+	return len(events), nil
+}
+
+// because prefers the reason why the session ended to what a call noticed of it.
+func (p *session) because(err error) error {
+	if reason := p.ended(); reason != nil {
+		return reason
+	}
+	return err
+}
