@@ -1,0 +1,115 @@
+// Package configs is the configuration of the bridge: one tree of structs whose
+// tags carry what people need to know of a key. The strict loader, the checks,
+// the JSON Schema and the printed summary are all made from that tree, so none
+// of them can say something else than the others.
+//
+// Loading promises that all problems are told at once, each with file, line,
+// column, the key's path and the next step, and that no secret is ever shown.
+package configs
+
+import (
+	"log/slog"
+	"time"
+
+	"sparkbridge/sinks/kafka"
+	"sparkbridge/sinks/nats"
+	"sparkbridge/sinks/webhook"
+)
+
+// The tags beside yaml, read by the loader, the checks and the schema:
+//
+//	doc       what the key does, in a sentence or two
+//	default   its value when it is left out, written as in the file
+//	required  "true": it must not be left out or empty
+//	enum      the values it can have, separated by commas
+//	pattern   a regular expression that it must match
+//	form      the same in words
+//	min       the least duration or size that makes sense
+//	example   a value for the schema to show
+
+// Config is the whole configuration.
+type Config struct {
+	Sources []Source `yaml:"sources" required:"true" doc:"The Spark Connect sessions to listen to, one bus each."`
+	Journal Journal  `yaml:"journal" doc:"Where events are kept, and for how long."`
+	Sinks   []Sink   `yaml:"sinks" required:"true" doc:"Where events go. Every sink gets every event, at its own pace."`
+	Log     Log      `yaml:"log" doc:"What the bridge says about itself, on standard error."`
+}
+
+// Source is one Spark Connect session.
+type Source struct {
+	Name          string           `yaml:"name" required:"true" pattern:"^[a-z0-9][a-z0-9-]{0,31}$" form:"1 to 32 lower-case letters, digits and -, the first no -" example:"etl" doc:"Names the job, stable over its sessions; a part of subjects and of the source of every event."`
+	Remote        ConnectionString `yaml:"remote" required:"true" example:"sc://spark:15002/;user_id=etl;session_id=5b0d2c1e-8f0a-4c53-9a58-7b1f0a4f3e11" doc:"The Spark Connect connection string of the session. user_id and session_id are required unless create_session is true; the session id must be the one of the job."`
+	Token         Secret           `yaml:"token" doc:"Sent as Authorization: Bearer. Give it here or in remote, not in both."`
+	Attach        Attach           `yaml:"attach" default:"first_query" enum:"first_query,at_once" doc:"When to take the session's listener bus: when it has a query, or at once."`
+	CreateSession bool             `yaml:"create_session" default:"false" doc:"true: make the session if it is missing, and attach at once."`
+	OnStop        OnStop           `yaml:"on_stop" default:"remove" enum:"remove,keep" doc:"remove: free the bus when the bridge stops. keep: leave it for a restart within five minutes."`
+	PollInterval  time.Duration    `yaml:"poll_interval" default:"5s" min:"100ms" doc:"How often Spark is asked which queries are active."`
+}
+
+// Attach says when a source takes the listener bus of its session.
+type Attach string
+
+// The values of Source.Attach.
+const (
+	AttachFirstQuery Attach = "first_query"
+	AttachAtOnce     Attach = "at_once"
+)
+
+// OnStop says what becomes of the listener bus when the bridge stops.
+type OnStop string
+
+// The values of Source.OnStop.
+const (
+	OnStopRemove OnStop = "remove"
+	OnStopKeep   OnStop = "keep"
+)
+
+// Journal says where the durable log lies and when it forgets.
+type Journal struct {
+	Dir      string        `yaml:"dir" default:"bridge-data" required:"true" doc:"The folder of the journal, made if it is missing. One bridge at a time."`
+	MaxAge   time.Duration `yaml:"max_age" default:"168h" min:"1s" doc:"How long events are kept at most."`
+	MaxBytes Size          `yaml:"max_bytes" default:"10GiB" min:"1MiB" doc:"How much disk the events may take; the oldest go first. The newest segment always stays."`
+}
+
+// Sink is one destination; exactly one of NATS, Kafka and Webhook is set.
+type Sink struct {
+	Name    string          `yaml:"name" required:"true" pattern:"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$" form:"1 to 64 letters, digits, _, . and -, the first a letter or digit" example:"events" doc:"Names the sink in logs, and its place in the journal: a new name starts afresh."`
+	NATS    *nats.Config    `yaml:"nats" doc:"Publishes to NATS, by default to a JetStream stream."`
+	Kafka   *kafka.Config   `yaml:"kafka" doc:"Produces to a Kafka topic."`
+	Webhook *webhook.Config `yaml:"webhook" doc:"Posts each event to a URL."`
+	Retry   Retry           `yaml:"retry" doc:"The waits between tries while the destination fails. It is never given up."`
+}
+
+// Retry bounds the waits between deliveries that fail.
+type Retry struct {
+	Initial time.Duration `yaml:"initial" default:"500ms" min:"1ms" doc:"The first wait; each further one is longer."`
+	Max     time.Duration `yaml:"max" default:"1m" min:"1ms" doc:"The longest wait."`
+}
+
+// Log says how much the bridge logs, and in which form.
+type Log struct {
+	Level  LogLevel  `yaml:"level" default:"info" enum:"debug,info,warn,error" doc:"The least important level that is logged."`
+	Format LogFormat `yaml:"format" default:"auto" enum:"auto,text,json" doc:"auto: text on a terminal, JSON elsewhere."`
+}
+
+// LogLevel is the least important level that is logged.
+type LogLevel string
+
+// Level is the level for slog.
+func (l LogLevel) Level() slog.Level {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(l)); err != nil {
+		return slog.LevelInfo // an unchecked configuration; every checked one has a level that slog knows
+	}
+	return level
+}
+
+// LogFormat is the form of log lines.
+type LogFormat string
+
+// The values of Log.Format.
+const (
+	LogAuto LogFormat = "auto"
+	LogText LogFormat = "text"
+	LogJSON LogFormat = "json"
+)

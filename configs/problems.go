@@ -1,0 +1,218 @@
+package configs
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Error is one problem of a configuration.
+type Error struct {
+	File         string // empty where the configuration comes from flags
+	Line, Column int    // from 1; 0 where the problem has no place in the file
+	Path         string // the key's path as in sources[0].remote, or the flag
+	Problem      string // what is wrong, and the next step
+
+	key string // the key's path, also where Path is a flag
+}
+
+// Error is one line: file:line:column: path: problem.
+func (e *Error) Error() string {
+	var b strings.Builder
+	if e.File != "" {
+		b.WriteString(e.File)
+		if e.Line > 0 {
+			b.WriteString(":" + strconv.Itoa(e.Line))
+		}
+		if e.Line > 0 && e.Column > 0 {
+			b.WriteString(":" + strconv.Itoa(e.Column))
+		}
+		b.WriteString(": ")
+	}
+	if e.Path != "" {
+		b.WriteString(e.Path + ": ")
+	}
+	return b.String() + oneLine(e.Problem)
+}
+
+// oneLine keeps the promise of one line for texts that came from elsewhere.
+func oneLine(text string) string {
+	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+}
+
+// Errors is all that is wrong with a configuration, in the order of the file.
+type Errors []*Error
+
+// Error has one line for each problem.
+func (e Errors) Error() string {
+	lines := make([]string, len(e))
+	for i, err := range e {
+		lines[i] = err.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap gives the problems to errors.As.
+func (e Errors) Unwrap() []error {
+	errs := make([]error, len(e))
+	for i, err := range e {
+		errs[i] = err
+	}
+	return errs
+}
+
+// ExitCode is what a program exits with that cannot start for these problems.
+func (e Errors) ExitCode() int { return 2 }
+
+// maxProblems is how many are told. Nobody reads more, and an alias that stands
+// for a large list could make any number.
+const maxProblems = 100
+
+// problems collects what is wrong, and knows where each value stands.
+type problems struct {
+	file  string
+	at    map[string]place  // by path, of what the file has
+	flags map[string]string // by path, the flag that gave it
+	meant map[string]bool   // paths that an unknown key seems to have meant
+	list  Errors
+}
+
+// place is where a value stands, and how the file writes it.
+type place struct {
+	line, column int
+	expanded     string // the source text of a value with variables
+}
+
+func newProblems(file string) *problems {
+	return &problems{file: file, at: map[string]place{}, flags: map[string]string{}, meant: map[string]bool{}}
+}
+
+// add notes a problem at the place of the path, or of the nearest one above it.
+func (p *problems) add(path, format string, args ...any) {
+	where := path
+	for where != "" {
+		if _, ok := p.at[where]; ok {
+			break
+		}
+		where = parent(where)
+	}
+	at := p.at[where]
+	p.addAt(at.line, at.column, path, format, args...)
+}
+
+func (p *problems) addAt(line, column int, path, format string, args ...any) {
+	if len(p.list) == maxProblems {
+		return
+	}
+	p.list = append(p.list, &Error{
+		File: p.file, Line: line, Column: column, Path: p.display(path), Problem: fmt.Sprintf(format, args...), key: path,
+	})
+}
+
+// display names the flag instead of the path that it filled.
+func (p *problems) display(path string) string {
+	for above := path; above != ""; above = parent(above) {
+		if flag, ok := p.flags[above]; ok {
+			return flag
+		}
+	}
+	return path
+}
+
+// failed says that something is known to be wrong at the path, above or below
+// it, so that one slip is told once.
+func (p *problems) failed(path string) bool {
+	if p.meant[path] {
+		return true
+	}
+	return slices.ContainsFunc(p.list, func(e *Error) bool {
+		return e.key == path || within(e.key, path) || within(path, e.key)
+	})
+}
+
+// quote shows a value as the file writes it: what a variable stands for may be
+// a secret.
+func (p *problems) quote(path, value string) string {
+	if at := p.at[path]; at.expanded != "" {
+		value = at.expanded
+	}
+	return quote(value)
+}
+
+// quote shows a value in quotes, its middle left out where it is long.
+func quote(value string) string {
+	const most = 80
+	if runes := []rune(value); len(runes) > most {
+		value = string(runes[:most/2]) + "…" + string(runes[len(runes)-most/2:])
+	}
+	return strconv.Quote(value)
+}
+
+// err returns all problems in the order of the file, nil if there is none.
+func (p *problems) err() error {
+	if len(p.list) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(p.list, func(a, b *Error) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	return p.list
+}
+
+// parent is the path without its last step: of a[0].b it is a[0], of a[0] it is a.
+func parent(path string) string {
+	return path[:max(0, strings.LastIndexAny(path, ".["))]
+}
+
+// within says that a path lies below another one.
+func within(path, above string) bool {
+	rest, ok := strings.CutPrefix(path, above)
+	return ok && above != "" && rest != "" && (rest[0] == '.' || rest[0] == '[')
+}
+
+// join makes the path of a key below another path.
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+func index(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
+
+// nearest returns the candidate that is a slip of the pen away from word, or "".
+func nearest(word string, candidates []string) string {
+	best, fewest := "", len(word)/3+2
+	for _, candidate := range candidates {
+		if d := distance(strings.ToLower(word), candidate); d < fewest {
+			best, fewest = candidate, d
+		}
+	}
+	return best
+}
+
+// distance is the number of letters to insert, delete or replace between a and b
+// (Levenshtein). Long words are not worth comparing.
+func distance(a, b string) int {
+	if len(a) > 64 {
+		return len(a)
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost = 1 + min(diagonal, row[j], row[j+1])
+			}
+			diagonal, row[j+1] = row[j+1], cost
+		}
+	}
+	return row[len(b)]
+}
