@@ -155,7 +155,7 @@ func appendMember(doc []byte, a Attribute) []byte {
 }
 
 func typeName(k listener.Kind) string {
-	if k == listener.Gap || k == listener.Bus {
+	if k == listener.Gap || k == listener.BusState {
 		return bridgeTypePrefix + string(k)
 	}
 	return sparkTypePrefix + string(k)

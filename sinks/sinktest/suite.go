@@ -1,0 +1,170 @@
+package sinktest
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"sparkbridge/listener"
+	"sparkbridge/sinks"
+)
+
+// patience bounds every wait of the suite; it is generous, as servers share
+// their machine with other tests.
+const patience = 90 * time.Second
+
+// Run tries a sink on its real destination, case by case; open is called for
+// each and returns one that is empty and healthy.
+func Run(t *testing.T, open func(t *testing.T) Harness) {
+	t.Helper()
+	for _, c := range []struct {
+		name string
+		run  func(*testing.T, Harness)
+	}{
+		{"order per query", orderPerQuery},
+		{"repeats are the same", repeatsAreTheSame},
+		{"odd names and payloads", oddContent},
+		{"large events", largeEvents},
+		{"down at start", downAtStart},
+		{"restarts within a stream", restarts},
+		{"hang within a stream", hang},
+		{"slow", slow},
+		{"cancel", cancelReturns},
+		{"close", closeLeavesNothing},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.run(t, open(t)) })
+	}
+}
+
+// open makes a sink that is closed with the test, twice, as both must be fine.
+func (h Harness) open(t *testing.T) sinks.Sink {
+	t.Helper()
+	sink := h.New(t)
+	t.Cleanup(func() {
+		for range 2 {
+			if err := sink.Close(); err != nil {
+				t.Errorf("close sink: %v", err)
+			}
+		}
+	})
+	return sink
+}
+
+// deliver expects the destination to take everything at once.
+func deliver(t *testing.T, sink sinks.Sink, events []listener.Event) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for len(events) > 0 {
+		n := min(len(events), 100)
+		if acked, err := sink.Deliver(ctx, events[:n]); acked != n || err != nil {
+			t.Fatalf("deliver to a healthy destination: %d of %d acknowledged: %v", acked, n, err)
+		}
+		events = events[n:]
+	}
+}
+
+func orderPerQuery(t *testing.T, h Harness) {
+	events := stream(7, 700)
+	deliver(t, h.open(t), events)
+	h.expect(t, events)
+}
+
+func repeatsAreTheSame(t *testing.T, h Harness) {
+	events := stream(3, 30)
+	sink := h.open(t)
+	deliver(t, sink, events)
+	deliver(t, sink, events)
+	deliver(t, h.open(t), events[10:]) // as after a crash of the bridge
+	h.expect(t, events)
+}
+
+func oddContent(t *testing.T, h Harness) {
+	events := odd()
+	deliver(t, h.open(t), events)
+	h.expect(t, events)
+}
+
+func largeEvents(t *testing.T, h Harness) {
+	events := numbered([]listener.Event{failure(900_000), failure(5_000_000), failure(2_000)})
+	deliver(t, h.open(t), events)
+	h.expect(t, events)
+}
+
+// downAtStart also holds the sink to its word: nothing is acknowledged by a
+// destination that is not there.
+func downAtStart(t *testing.T, h Harness) {
+	h.Stop(t)
+	sink := h.open(t)
+	events := stream(3, 120)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if acked, err := sink.Deliver(ctx, events[:10]); acked != 0 || err == nil || ctx.Err() != nil {
+		t.Fatalf("deliver to a stopped server: %d acknowledged, error %v", acked, err)
+	}
+	h.disturb(t, sink, events, nil, h.Start)
+}
+
+func restarts(t *testing.T, h Harness) {
+	h.disturb(t, h.open(t), stream(5, 1500), h.Stop, h.Start)
+}
+
+func hang(t *testing.T, h Harness) {
+	h.disturb(t, h.open(t), stream(5, 1500), h.Freeze, h.Thaw)
+}
+
+func slow(t *testing.T, h Harness) {
+	if h.Slow == nil {
+		t.Skip("this destination cannot be slowed down")
+	}
+	sink := h.open(t)
+	events := stream(4, 40)
+	h.Slow(t, 50*time.Millisecond)
+	deliver(t, sink, events)
+	h.Slow(t, 0)
+	h.expect(t, events)
+}
+
+// cancelReturns cancels a Deliver that hangs. What it had sent may still arrive;
+// the same events delivered again must then be in order all the same.
+func cancelReturns(t *testing.T, h Harness) {
+	sink := h.open(t)
+	events := stream(2, 20)
+	deliver(t, sink, events[:4]) // so that there is a connection that hangs
+	h.Freeze(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	var cancelled time.Time
+	time.AfterFunc(100*time.Millisecond, func() { cancelled = time.Now(); cancel() })
+	acked, err := sink.Deliver(ctx, events[4:])
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled deliver returned %d, %v; want the error of its context", acked, err)
+	}
+	<-ctx.Done()
+	if took, limit := time.Since(cancelled), max(h.CancelWithin, 3*time.Second); took > limit {
+		t.Errorf("deliver returned %s after it was cancelled, want at most %s", took, limit)
+	}
+	h.Thaw(t)
+	f := &feed{events: events[4+acked:], batch: 100}
+	_, stop := f.run(t, sink)
+	defer stop()
+	h.expect(t, events)
+}
+
+func closeLeavesNothing(t *testing.T, h Harness) {
+	use := func() {
+		sink := h.New(t)
+		deliver(t, sink, stream(3, 30))
+		for range 2 {
+			if err := sink.Close(); err != nil {
+				t.Errorf("close sink: %v", err)
+			}
+		}
+	}
+	use() // what the server starts for its first client is not the sink's
+	present := goleak.IgnoreCurrent()
+	use()
+	goleak.VerifyNone(t, present)
+}

@@ -1,0 +1,120 @@
+package webhook_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"sparkbridge/sinks"
+	"sparkbridge/sinks/sinktest"
+	"sparkbridge/sinks/webhook"
+)
+
+var quiet = slog.New(slog.DiscardHandler)
+
+// receiver is a real HTTP server that keeps what is posted to it.
+type receiver struct {
+	*httptest.Server
+	mu       sync.Mutex
+	messages []sinktest.Message
+	problems []string
+}
+
+func newReceiver(t testing.TB) *receiver {
+	r := &receiver{}
+	r.Server = httptest.NewServer(r)
+	t.Cleanup(func() {
+		r.CloseClientConnections()
+		r.Close()
+		for _, p := range r.problems {
+			t.Error(p)
+		}
+	})
+	return r
+}
+
+func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		return // the client was cut off: not received
+	}
+	m, problem := read(req, body)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if problem != "" {
+		r.problems = append(r.problems, problem)
+	}
+	r.messages = append(r.messages, m)
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func (r *receiver) received(context.Context) ([]sinktest.Message, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]sinktest.Message(nil), r.messages...), nil
+}
+
+// read takes a structured CloudEvent apart without re-encoding its data.
+func read(req *http.Request, body []byte) (m sinktest.Message, problem string) {
+	if got := req.Header.Get("Content-Type"); got != sinks.StructuredContentType {
+		problem = "content type " + got
+	}
+	var doc map[string]json.RawMessage
+	if err := json.Unmarshal(body, &doc); err != nil {
+		return m, "body is not JSON: " + err.Error()
+	}
+	m = sinktest.Message{Attributes: map[string]string{}, IDs: []string{req.Header.Get("webhook-id")}}
+	for name, value := range doc {
+		var text string
+		switch {
+		case name == "data":
+			_, data, _ := bytes.Cut(body, []byte(`"data":`))
+			m.Payload = data[:len(data)-1]
+		case name == "data_base64":
+			_ = json.Unmarshal(value, &text)
+			m.Payload, _ = base64.StdEncoding.DecodeString(text)
+		case json.Unmarshal(value, &text) == nil:
+			m.Attributes[name] = text
+		default:
+			m.Attributes[name] = string(value)
+		}
+	}
+	m.ContentType = m.Attributes["datacontenttype"]
+	delete(m.Attributes, "datacontenttype")
+	m.PartitionKey = m.Attributes["partitionkey"]
+	return m, problem
+}
+
+func TestConformance(t *testing.T) {
+	sinktest.Run(t, func(t *testing.T) sinktest.Harness {
+		server := newReceiver(t)
+		proxy := sinktest.NewProxy(t, server.Listener.Addr().String())
+		return sinktest.Harness{
+			New: func(t testing.TB) sinks.Sink {
+				return newSink(t, webhook.Config{URL: "http://" + proxy.Addr() + "/events", Timeout: 2 * time.Second})
+			},
+			Received: server.received,
+			Stop:     proxy.Stop, Start: proxy.Start,
+			Freeze: proxy.Freeze, Thaw: proxy.Thaw,
+			Slow: proxy.Slow,
+		}
+	})
+}
+
+func newSink(t testing.TB, cfg webhook.Config) *webhook.Sink {
+	t.Helper()
+	sink, err := webhook.New(cfg, "pager", "1.2.3", quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = sink.Close() })
+	return sink
+}
