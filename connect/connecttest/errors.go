@@ -1,0 +1,100 @@
+package connecttest
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/protoadapt"
+	"google.golang.org/protobuf/types/known/durationpb"
+)
+
+// The error classes of Spark that concern sessions and operations.
+const (
+	classFormat           = "INVALID_HANDLE.FORMAT"
+	classSessionNotFound  = "INVALID_HANDLE.SESSION_NOT_FOUND"
+	classSessionClosed    = "INVALID_HANDLE.SESSION_CLOSED"
+	classSessionChanged   = "INVALID_HANDLE.SESSION_CHANGED"
+	classOperationUnknown = "INVALID_HANDLE.OPERATION_NOT_FOUND"
+	classAbandoned        = "INVALID_HANDLE.OPERATION_ABANDONED"
+	classExists           = "INVALID_HANDLE.OPERATION_ALREADY_EXISTS"
+	classDisconnected     = "INVALID_CURSOR.DISCONNECTED"
+	classNotReattachable  = "INVALID_CURSOR.NOT_REATTACHABLE"
+	classPositionGone     = "INVALID_CURSOR.POSITION_NOT_AVAILABLE"
+	classPositionUnknown  = "INVALID_CURSOR.POSITION_NOT_FOUND"
+	classQueryUnknown     = "CONNECT_INVALID_PLAN.STREAMING_QUERY_NOT_FOUND"
+)
+
+const (
+	errorDomain = "org.apache.spark"
+	// cutAt is where the server cuts messages; the rest is fetched by error id.
+	cutAt = 2048
+)
+
+// Error is an error with Spark's error class, as the server answers it: INTERNAL,
+// with one ErrorInfo in the details. The text follows the bracketed class in the
+// message. Inject it to answer what the server would not on its own.
+func (s *Server) Error(class, text string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.classError(class, text)
+}
+
+// RetryAfter adds to an error the wait that the server asks for (RetryInfo).
+func RetryAfter(err error, wait time.Duration) error {
+	return withDetail(status.Convert(err), &errdetails.RetryInfo{RetryDelay: durationpb.New(wait)})
+}
+
+func (s *Server) classError(class, text string) error {
+	state := s.sqlState(class)
+	message := fmt.Sprintf("[%s] %s SQLSTATE: %s", class, text, state)
+	return s.javaError(message, "org.apache.spark.SparkSQLException", map[string]string{
+		"errorClass": class, "sqlState": state, "messageParameters": "{}",
+	})
+}
+
+// handleError is one of the errors about a session or an operation, as Spark words them.
+func (s *Server) handleError(class, handle string) error {
+	_, what, _ := strings.Cut(class, ".")
+	return s.classError(class, fmt.Sprintf("The handle %s is invalid. %s.", handle, strings.ToLower(strings.ReplaceAll(what, "_", " "))))
+}
+
+// javaError is an exception of the driver. Spark 3.5 sends its class and no more.
+func (s *Server) javaError(message, class string, metadata map[string]string) error {
+	info := map[string]string{"classes": fmt.Sprintf(`[%q,"java.lang.Exception","java.lang.Throwable","java.lang.Object"]`, class)}
+	if s.options.Version != Spark35 {
+		id := uuid.NewString()
+		s.errors[id] = message
+		info["errorId"] = id
+		for key, value := range metadata {
+			info[key] = value
+		}
+	}
+	if len(message) > cutAt {
+		message = message[:cutAt-3] + "..."
+	}
+	return withDetail(status.New(codes.Internal, message), &errdetails.ErrorInfo{Domain: errorDomain, Reason: class, Metadata: info})
+}
+
+// sqlState is what a client must not rely on: it changed between releases.
+func (s *Server) sqlState(class string) string {
+	if s.options.Version == Spark42 && strings.HasPrefix(class, "INVALID_HANDLE.SESSION_") {
+		return "08003"
+	}
+	if strings.HasPrefix(class, "CONNECT_INVALID_PLAN.") {
+		return "56K00"
+	}
+	return "HY000"
+}
+
+func withDetail(st *status.Status, detail protoadapt.MessageV1) error {
+	detailed, err := st.WithDetails(detail)
+	if err != nil { // OK statuses only: a test asked to fail with success
+		panic(fmt.Sprintf("connecttest: add detail to %v: %v", st, err))
+	}
+	return detailed.Err()
+}

@@ -1,0 +1,148 @@
+package connecttest
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"sparkbridge/connect/sparkpb"
+)
+
+// Query is a run of a streaming query that the server pretends to have.
+type Query struct {
+	ID, RunID, Name string
+	// Stopped queries are no longer active; they still answer questions.
+	Stopped bool
+	// Status is the status message, "Processing new data" where it is empty.
+	Status string
+	// Recent is what recent_progress answers, oldest first; last_progress is its end.
+	Recent []string
+	// Exception is the message of the failure that ended the run.
+	Exception string
+}
+
+func (q *Query) stop() bool {
+	was := !q.Stopped
+	q.Stopped = true
+	return was
+}
+
+// SetQueries replaces all queries of the session, active and ended ones.
+func (session *Session) SetQueries(queries ...Query) {
+	session.server.mu.Lock()
+	defer session.server.mu.Unlock()
+	session.queries = nil
+	for _, q := range queries {
+		session.queries = append(session.queries, &q)
+	}
+}
+
+func (session *Session) performManager(op *operation, command *sparkpb.StreamingQueryManagerCommand) error {
+	result := &sparkpb.StreamingQueryManagerCommandResult{}
+	switch c := command.GetCommand().(type) {
+	case *sparkpb.StreamingQueryManagerCommand_Active:
+		result.ResultType = &sparkpb.StreamingQueryManagerCommandResult_Active{Active: session.active()}
+	case *sparkpb.StreamingQueryManagerCommand_GetQuery:
+		if uuid.Validate(c.GetQuery) != nil {
+			return session.server.javaError("Invalid UUID string: "+c.GetQuery, "java.lang.IllegalArgumentException", nil)
+		}
+		if i := slices.IndexFunc(session.queries, func(q *Query) bool { return q.ID == c.GetQuery && !q.Stopped }); i >= 0 {
+			result.ResultType = &sparkpb.StreamingQueryManagerCommandResult_Query{Query: session.queries[i].instance()}
+		}
+	default:
+		return status.Errorf(codes.Unimplemented, "connecttest: command %v is not played", command)
+	}
+	return op.answer(&sparkpb.ExecutePlanResponse{
+		ResponseType: &sparkpb.ExecutePlanResponse_StreamingQueryManagerCommandResult{StreamingQueryManagerCommandResult: result},
+	})
+}
+
+func (session *Session) active() *sparkpb.StreamingQueryManagerCommandResult_ActiveResult {
+	result := &sparkpb.StreamingQueryManagerCommandResult_ActiveResult{}
+	for _, q := range session.queries {
+		if !q.Stopped {
+			result.ActiveQueries = append(result.ActiveQueries, q.instance())
+		}
+	}
+	return result
+}
+
+func (q *Query) instance() *sparkpb.StreamingQueryManagerCommandResult_StreamingQueryInstance {
+	instance := &sparkpb.StreamingQueryManagerCommandResult_StreamingQueryInstance{
+		Id: &sparkpb.StreamingQueryInstanceId{Id: q.ID, RunId: q.RunID},
+	}
+	if q.Name != "" {
+		instance.Name = &q.Name
+	}
+	return instance
+}
+
+func (session *Session) performQuery(op *operation, command *sparkpb.StreamingQueryCommand) error {
+	q, err := session.query(command.GetQueryId())
+	if err != nil {
+		return err
+	}
+	result := &sparkpb.StreamingQueryCommandResult{QueryId: command.GetQueryId()}
+	switch command.GetCommand().(type) {
+	case *sparkpb.StreamingQueryCommand_Status:
+		result.ResultType = &sparkpb.StreamingQueryCommandResult_Status{Status: q.status()}
+	case *sparkpb.StreamingQueryCommand_LastProgress:
+		result.ResultType = recentProgress(q.Recent[max(0, len(q.Recent)-1):])
+	case *sparkpb.StreamingQueryCommand_RecentProgress:
+		result.ResultType = recentProgress(q.Recent)
+	case *sparkpb.StreamingQueryCommand_Exception:
+		result.ResultType = &sparkpb.StreamingQueryCommandResult_Exception{Exception: q.exception()}
+	case *sparkpb.StreamingQueryCommand_Stop:
+		q.stop()
+	default:
+		return status.Errorf(codes.Unimplemented, "connecttest: command %v is not played", command)
+	}
+	return op.answer(&sparkpb.ExecutePlanResponse{
+		ResponseType: &sparkpb.ExecutePlanResponse_StreamingQueryCommandResult{StreamingQueryCommandResult: result},
+	})
+}
+
+// query finds a run; a query that was started again is found by its newest run.
+func (session *Session) query(id *sparkpb.StreamingQueryInstanceId) (*Query, error) {
+	for _, q := range session.queries {
+		if q.ID == id.GetId() && q.RunID == id.GetRunId() {
+			return q, nil
+		}
+	}
+	text := fmt.Sprintf("Streaming query %s is not found", id.GetId())
+	if session.server.options.Version == Spark42 {
+		return nil, session.server.classError(classQueryUnknown, text)
+	}
+	return nil, session.server.javaError(text, "java.lang.IllegalArgumentException", nil)
+}
+
+func (q *Query) status() *sparkpb.StreamingQueryCommandResult_StatusResult {
+	message := q.Status
+	switch {
+	case message != "":
+	case q.Exception != "":
+		message = "Terminated with exception: " + q.Exception
+	case q.Stopped:
+		message = "Stopped"
+	default:
+		message = "Processing new data"
+	}
+	return &sparkpb.StreamingQueryCommandResult_StatusResult{StatusMessage: message, IsActive: !q.Stopped, IsTriggerActive: !q.Stopped}
+}
+
+func recentProgress(json []string) *sparkpb.StreamingQueryCommandResult_RecentProgress {
+	return &sparkpb.StreamingQueryCommandResult_RecentProgress{
+		RecentProgress: &sparkpb.StreamingQueryCommandResult_RecentProgressResult{RecentProgressJson: json},
+	}
+}
+
+func (q *Query) exception() *sparkpb.StreamingQueryCommandResult_ExceptionResult {
+	if q.Exception == "" {
+		return &sparkpb.StreamingQueryCommandResult_ExceptionResult{}
+	}
+	class, trace := "STREAM_FAILED", q.Exception+"\n\tat org.apache.spark.sql.execution.streaming.StreamExecution"
+	return &sparkpb.StreamingQueryCommandResult_ExceptionResult{ExceptionMessage: &q.Exception, ErrorClass: &class, StackTrace: &trace}
+}
