@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+"""Holds the listener bus of a session, as a job with a listener of its own does.
+
+    hold_bus.py 'sc://host:port/;user_id=u;session_id=<uuid>'
+
+Prints one JSON object a line: {"fact": "session", "sessionId": …}, {"fact": "held"} once the
+listener is registered, then for each event {"fact": "progress" | "idle" | "terminated" |
+"started", "id": …, "runId": …}. The call that registers a listener hangs for ever while another
+client holds the bus: then "held" does not come. Follows commands on standard input:
+    release    removes the listener   -> released
+    hold       registers it again     -> held
+    quit       ends the script without removing it, as the end of the input does
+"""
+
+import argparse
+import os
+
+from pyspark.sql.streaming import StreamingQueryListener
+
+from session import join, obey, tell
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Holds the listener bus of a Spark Connect session.")
+    parser.add_argument("remote", help="connection string")
+    spark = join(parser.parse_args().remote)
+    listener = Teller()
+
+    def hold(_):
+        spark.streams.addListener(listener)
+        tell("held")
+
+    def release(_):
+        spark.streams.removeListener(listener)
+        tell("released")
+
+    hold("")
+    obey({"hold": hold, "release": release})
+    os._exit(0)  # the client's own way out would remove the listener
+
+
+class Teller(StreamingQueryListener):
+    """Tells of each event as a fact."""
+
+    def onQueryStarted(self, event):
+        tell("started", id=str(event.id), runId=str(event.runId), name=event.name)
+
+    def onQueryProgress(self, event):
+        progress = event.progress
+        tell("progress", id=str(progress.id), runId=str(progress.runId), name=progress.name, batchId=progress.batchId)
+
+    def onQueryIdle(self, event):
+        tell("idle", id=str(event.id), runId=str(event.runId), timestamp=event.timestamp)
+
+    def onQueryTerminated(self, event):
+        tell("terminated", id=str(event.id), runId=str(event.runId), exception=event.exception)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,41 @@
+"""What the jobs share: the session they join, the facts they print, the commands they follow."""
+
+import json
+import sys
+import threading
+
+from pyspark.sql import SparkSession
+
+_printing = threading.Lock()
+
+
+def tell(fact, **fields):
+    """Prints one fact as a line of JSON."""
+    with _printing:
+        print(json.dumps({"fact": fact, **fields}, ensure_ascii=False), flush=True)
+
+
+def join(remote):
+    """The session named by a connection string, which is made if it is not there."""
+    spark = SparkSession.builder.remote(remote).getOrCreate()
+    tell("session", sessionId=spark.session_id)
+    return spark
+
+
+def obey(commands):
+    """Runs `name argument` lines of standard input until quit or the end of the input.
+
+    A command that fails is told as a fact and does not end the job.
+    """
+    for line in sys.stdin:
+        name, _, argument = line.strip().partition(" ")
+        if name == "quit":
+            return
+        if not name:
+            continue
+        try:
+            commands[name](argument)
+        except KeyError as err:
+            tell("error", message=f"{line.strip()}: unknown {err}")
+        except Exception as err:  # whatever Spark answers
+            tell("error", message=f"{line.strip()}: {err}")
