@@ -287,8 +287,7 @@ func frozenServer(t *testing.T, js bool, fill int) {
 	s.addStream(t, nil)
 	sink := newSink(t, Config{URL: s.url(), JetStream: js})
 	deliverAll(t.Context(), t, sink, []listener.Event{progress("a", 0)})
-	s.relay.freeze(true)
-	defer s.relay.freeze(false)
+	s.proxy.Freeze(t)
 	events := make([]listener.Event, fill)
 	for i := range events {
 		events[i] = progress("a", i+1)

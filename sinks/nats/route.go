@@ -65,13 +65,11 @@ func (p *session) limit(subject string) int {
 }
 
 // learn takes note that subject goes to stream, and asks what stream is like
-// unless that is known. No answer, which may be for want of a permission, means
-// that nothing is taken for granted; it is not asked again on this connection
-// unless something goes wrong.
+// unless that is known. No answer means that nothing is taken for granted.
 func (p *session) learn(ctx context.Context, subject, stream string) {
 	known, found := p.routes.byStream[stream]
 	if !found {
-		known = p.ask(ctx, stream)
+		known = p.ask(ctx, stream, subject)
 		if p.routes.byStream == nil {
 			p.routes.byStream = make(map[string]route)
 		}
@@ -85,11 +83,25 @@ func (p *session) learn(ctx context.Context, subject, stream string) {
 	}
 }
 
-func (p *session) ask(ctx context.Context, stream string) route {
+// ask finds out what a stream is like, of which it knows the name or else a
+// subject. A question that is forbidden gets no answer, so the first that stays
+// without one is the last on this connection.
+func (p *session) ask(ctx context.Context, stream, subject string) route {
+	if p.untold {
+		return route{}
+	}
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
-	handle, err := p.js.Stream(ctx, stream)
+	var err error
+	if stream == "" {
+		stream, err = p.js.StreamNameBySubject(ctx, subject)
+	}
+	var handle jetstream.Stream
+	if err == nil {
+		handle, err = p.js.Stream(ctx, stream)
+	}
 	if err != nil {
+		p.untold = errors.Is(err, context.DeadlineExceeded)
 		return route{}
 	}
 	info := handle.CachedInfo()
@@ -110,12 +122,8 @@ func tooLarge(err error) bool {
 // tried. It returns false when there is nothing to gain.
 func (p *session) shrink(ctx context.Context, refused inFlight) bool {
 	lower := refused.size / 2
-	lookup, cancel := context.WithTimeout(ctx, lookupTimeout)
-	defer cancel()
-	if stream, err := p.js.StreamNameBySubject(lookup, refused.subject); err == nil {
-		if limit := p.ask(lookup, stream).limit; limit > 0 && limit < refused.size {
-			lower = limit
-		}
+	if limit := p.ask(ctx, "", refused.subject).limit; limit > 0 && limit < refused.size {
+		lower = limit
 	}
 	if lower < minLimit {
 		return false

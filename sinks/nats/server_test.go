@@ -2,10 +2,8 @@ package nats
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net"
-	"sync"
 	"testing"
 	"time"
 
@@ -13,18 +11,20 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/goleak"
+
+	"sparkbridge/sinks/sinktest"
 )
 
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// testServer is a real nats-server in this process behind a relay that can
+// testServer is a real nats-server in this process behind a proxy that can
 // freeze it. It keeps its address and its store over stop and start.
 type testServer struct {
 	options server.Options
 	running *server.Server
-	relay   *relay
+	proxy   *sinktest.Proxy
 	login   []nats.Option // of the test's own clients
 }
 
@@ -40,9 +40,8 @@ func startServer(t testing.TB, configure func(*server.Options)) *testServer {
 	s.startNATS(t)
 	addr := s.running.Addr().(*net.TCPAddr)
 	s.options.Port = addr.Port
-	s.relay = newRelay(t, addr.String())
+	s.proxy = sinktest.NewProxy(t, addr.String())
 	t.Cleanup(func() {
-		s.relay.stop()
 		s.running.Shutdown()
 		s.running.WaitForShutdown()
 	})
@@ -63,8 +62,8 @@ func (s *testServer) startNATS(t testing.TB) {
 	s.running = running
 }
 
-func (s *testServer) stop(testing.TB) {
-	s.relay.stop()
+func (s *testServer) stop(t testing.TB) {
+	s.proxy.Stop(t)
 	s.running.Shutdown()
 	s.running.WaitForShutdown()
 }
@@ -72,10 +71,10 @@ func (s *testServer) stop(testing.TB) {
 func (s *testServer) start(t testing.TB) {
 	t.Helper()
 	s.startNATS(t)
-	s.relay.listen(t)
+	s.proxy.Start(t)
 }
 
-func (s *testServer) url() string { return "nats://" + s.relay.addr }
+func (s *testServer) url() string { return "nats://" + s.proxy.Addr() }
 
 // client returns a connection past the relay.
 func (s *testServer) client(t testing.TB) *nats.Conn {
@@ -110,7 +109,7 @@ func (s *testServer) restrict(t testing.TB, publish *server.SubjectPermission) {
 	s.start(t)
 }
 
-func (s *testServer) bridgeURL() string { return "nats://bridge:pw@" + s.relay.addr }
+func (s *testServer) bridgeURL() string { return "nats://bridge:pw@" + s.proxy.Addr() }
 
 // addStream makes the stream that takes all subjects of the default template.
 func (s *testServer) addStream(t testing.TB, change func(*jetstream.StreamConfig)) {
@@ -169,92 +168,4 @@ func newSink(t testing.TB, cfg Config) *Sink {
 	sink.ackTimeout = time.Second
 	t.Cleanup(func() { _ = sink.Close() })
 	return sink
-}
-
-// relay passes bytes between clients and a server. While frozen it accepts
-// connections and passes nothing.
-type relay struct {
-	addr, target string
-
-	mu       sync.Mutex
-	passing  sync.Cond // of mu: not frozen, or stopped
-	frozen   bool
-	listener net.Listener
-	conns    map[net.Conn]bool
-	running  sync.WaitGroup
-}
-
-func newRelay(t testing.TB, target string) *relay {
-	r := &relay{addr: "127.0.0.1:0", target: target, conns: make(map[net.Conn]bool)}
-	r.passing.L = &r.mu
-	r.listen(t)
-	return r
-}
-
-func (r *relay) listen(t testing.TB) {
-	t.Helper()
-	listener, err := net.Listen("tcp", r.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.mu.Lock()
-	r.listener, r.addr = listener, listener.Addr().String()
-	r.mu.Unlock()
-	r.running.Go(func() { r.accept(listener) })
-}
-
-func (r *relay) accept(listener net.Listener) {
-	for {
-		client, err := listener.Accept()
-		if err != nil {
-			return
-		}
-		server, err := net.Dial("tcp", r.target)
-		if err != nil {
-			_ = client.Close()
-			continue
-		}
-		r.mu.Lock()
-		r.conns[client], r.conns[server] = true, true
-		r.mu.Unlock()
-		r.running.Go(func() { r.pass(client, server) })
-		r.running.Go(func() { r.pass(server, client) })
-	}
-}
-
-func (r *relay) pass(to, from net.Conn) {
-	defer to.Close()
-	defer from.Close()
-	chunk := make([]byte, 64<<10)
-	for {
-		n, err := from.Read(chunk)
-		r.mu.Lock()
-		for r.frozen && r.conns[from] {
-			r.passing.Wait()
-		}
-		r.mu.Unlock()
-		if _, writeErr := to.Write(chunk[:n]); errors.Join(err, writeErr) != nil {
-			return
-		}
-	}
-}
-
-func (r *relay) freeze(frozen bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.frozen = frozen
-	r.passing.Broadcast()
-}
-
-// stop cuts all connections and refuses new ones until listen.
-func (r *relay) stop() {
-	r.mu.Lock()
-	_ = r.listener.Close()
-	for conn := range r.conns {
-		_ = conn.Close()
-	}
-	clear(r.conns)
-	r.passing.Broadcast()
-	r.mu.Unlock()
-	r.running.Wait()
 }

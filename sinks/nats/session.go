@@ -24,6 +24,7 @@ type session struct {
 	subject    *sinks.Template
 	ackTimeout time.Duration
 	routes     routes
+	untold     bool // questions about streams get no answer here
 
 	over context.Context // ends, with the cause, when nothing more can come of the session
 	end  context.CancelCauseFunc
