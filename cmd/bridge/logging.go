@@ -1,0 +1,27 @@
+package main
+
+import (
+	"io"
+	"log/slog"
+	"os"
+
+	"github.com/lmittmann/tint"
+	"golang.org/x/term"
+
+	"sparkbridge/configs"
+)
+
+// newLogger makes the program's one logger: text in color for people at a
+// terminal, JSON for what collects logs, unless the configuration says which.
+func newLogger(w io.Writer, c configs.Log) *slog.Logger {
+	terminal := isTerminal(w)
+	if c.Format == configs.LogJSON || c.Format == configs.LogAuto && !terminal {
+		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: c.Level.Level()}))
+	}
+	return slog.New(tint.NewHandler(w, &tint.Options{Level: c.Level.Level(), NoColor: !terminal || os.Getenv("NO_COLOR") != ""}))
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
