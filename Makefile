@@ -22,7 +22,7 @@ help: ## list the targets
 
 .PHONY: build
 build: ## build bin/bridge
-	go build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/bridge ./cmd/bridge
+	go build -trimpath -ldflags '-X main.linkedVersion=$(VERSION)' -o bin/bridge ./cmd/bridge
 
 .PHONY: test
 test: unit integration ## run all tests: unit, then against the real servers
