@@ -111,7 +111,7 @@ func (c *Config) checkSources(p *problems) {
 // before it by server, user and session.
 func (s *Source) check(p *problems, path string, sessions map[string]string) {
 	at := join(path, "remote")
-	if p.failed(at) || p.failed(join(path, "token")) {
+	if p.failed(at) {
 		return
 	}
 	remote, err := connect.ParseRemote(s.Remote.Reveal())
