@@ -1,6 +1,7 @@
 package sinks
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -9,6 +10,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
 
 	"sparkbridge/listener"
 )
@@ -192,6 +195,7 @@ func timestamp(t time.Time) string {
 
 // short cuts the middle out of a text that is too long for a header.
 func short(text string) string {
+	text = legal(text) // first, as it may get longer by that
 	if len(text) <= longestText {
 		return text
 	}
@@ -213,6 +217,12 @@ func legal(value string) string {
 	}, value)
 }
 
+// isJSON is what json.Valid says of UTF-8, at a fraction of the cost. gjson recurses
+// without a bound, so what may be nested deeply is left to encoding/json.
 func isJSON(payload []byte) bool {
-	return utf8.Valid(payload) && json.Valid(payload)
+	const deep = 1000
+	if bytes.Count(payload, []byte("[")) > deep || bytes.Count(payload, []byte("{")) > deep {
+		return utf8.Valid(payload) && json.Valid(payload)
+	}
+	return utf8.Valid(payload) && gjson.ValidBytes(payload)
 }
