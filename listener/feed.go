@@ -9,6 +9,9 @@ import (
 	"time"
 )
 
+// askPatience bounds one question; the stream is not read meanwhile.
+const askPatience = 10 * time.Second
+
 // Feed carries the events of one open stream: read, admit, deliver, and only then
 // let Spark forget. It is the one loop behind the bridge and behind Bus.
 type Feed struct {
@@ -134,7 +137,9 @@ func (f *Feed) deliver(ctx context.Context, events []Event) error {
 // ask asks which queries are active. No answer leaves the matter open; it is
 // asked again.
 func (f *Feed) ask(ctx context.Context) []Query {
-	queries, err := f.Asker.Active(ctx)
+	asking, cancel := context.WithTimeout(ctx, askPatience)
+	defer cancel()
+	queries, err := f.Asker.Active(asking)
 	if err == nil {
 		f.askFailed = false
 		return queries

@@ -145,9 +145,15 @@ func (s *Server) Stop() error {
 	if life == nil {
 		return nil
 	}
+	select {
+	case err := <-life.served: // by itself, before anybody stopped it
+		return err
+	default:
+	}
 	s.network.close()
 	life.grpc.Stop()
-	return <-life.served
+	<-life.served // whatever Serve makes of its end
+	return nil
 }
 
 // finish is the end of the test: what is still open then was forgotten by someone.

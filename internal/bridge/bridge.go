@@ -1,0 +1,152 @@
+// Package bridge is the composition root: what exists, and who feeds whom.
+//
+//	connect.Bus ─▶ listener.Feed ─▶ journal ─▶ sinks.Worker ─▶ NATS, Kafka, webhook
+//
+// Each session is a supervised source and each destination a worker with its own
+// cursor; all of them meet in the journal and nowhere else.
+package bridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"sparkbridge/configs"
+	"sparkbridge/connect"
+	"sparkbridge/internal/journal"
+)
+
+const (
+	// keepEvery is how often marks are stored and old segments deleted.
+	keepEvery = 30 * time.Second
+	// catchUp is how long a stopping bridge waits for its sinks to deliver what the
+	// sources have just brought. The rest is delivered after the next start.
+	catchUp = 2 * time.Second
+)
+
+// Run runs the bridge until ctx ends, which is no error. An error that it returns
+// has an exit code: 2 for what has to be mended in the configuration, 1 when the
+// journal cannot be used or no source can go on.
+func Run(ctx context.Context, cfg *configs.Config, log *slog.Logger, version string) (err error) {
+	j, err := journal.Open(cfg.Journal.Dir, journal.Options{
+		MaxAge: cfg.Journal.MaxAge, MaxBytes: int64(cfg.Journal.MaxBytes), Log: log.With("journal", cfg.Journal.Dir),
+	})
+	if err != nil {
+		return broken(fmt.Errorf("open journal: %w", err))
+	}
+	defer func() { err = errors.Join(err, j.Close()) }()
+
+	client := connect.NewClient(connect.ClientOptions{Log: log, Version: version})
+	return carry(ctx, cfg, j, client, log, version)
+}
+
+// carry makes the sources and the outlets, runs all of them, and ends them in the
+// order in which the events go.
+func carry(ctx context.Context, cfg *configs.Config, j *journal.Journal, client *connect.Client, log *slog.Logger, version string) error {
+	outlets, err := openOutlets(cfg.Sinks, j, version, log)
+	if err != nil {
+		return err
+	}
+	sources, err := openSources(ctx, cfg.Sources, client, j, log)
+	if err != nil {
+		return err
+	}
+
+	feeding, abort := context.WithCancelCause(ctx)
+	defer abort(nil)
+	// The outlets outlive the sources, to deliver what these bring at their end.
+	delivering, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var running sync.WaitGroup
+	for _, o := range outlets {
+		running.Go(func() { abort(o.run(delivering)) })
+	}
+	running.Go(func() { keep(delivering, j, sources, log) })
+
+	err = follow(feeding, sources)
+	drained(j, outlets)
+	stop()
+	running.Wait()
+	return err
+}
+
+// follow runs all sources until each has ended, and returns the error that matters
+// most. One whose configuration is wrong ends all.
+func follow(ctx context.Context, sources []*source) error {
+	ctx, abort := context.WithCancelCause(ctx)
+	defer abort(nil)
+	ends := make(chan error, len(sources))
+	for _, s := range sources {
+		go func() { ends <- s.run(ctx) }()
+	}
+	var worst error
+	for range sources {
+		err := <-ends
+		worst = worse(worst, err)
+		if isUsage(err) {
+			abort(err)
+		}
+	}
+	var cause *exitError
+	if errors.As(context.Cause(ctx), &cause) {
+		return cause
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return worst
+}
+
+// keep stores marks and lets retention delete what they cover, until ctx ends and
+// then once more.
+func keep(ctx context.Context, j *journal.Journal, sources []*source, log *slog.Logger) {
+	ticker := time.NewTicker(keepEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			note(j, sources, log)
+			return
+		case <-ticker.C:
+			if err := j.Retain(note(j, sources, log)); err != nil {
+				log.Error("old segments of the journal were not deleted", "err", err)
+			}
+		}
+	}
+}
+
+// note stores the marks of all sources and returns the sequence before which no
+// source needs the journal any more.
+func note(j *journal.Journal, sources []*source, log *slog.Logger) (floor uint64) {
+	_, floor = j.Bounds()
+	for _, s := range sources {
+		if err := s.memory.note(s.admission); err != nil {
+			log.Error("marks were not stored; the journal keeps more until they are", "err", err)
+		}
+		covered, err := s.memory.covered()
+		if err != nil {
+			log.Error("marks cannot be read; the journal deletes nothing", "err", err)
+		}
+		floor = min(floor, covered)
+	}
+	return floor
+}
+
+// drained waits until every sink has all that the journal holds, or it has been
+// long enough.
+func drained(j *journal.Journal, outlets []*outlet) {
+	_, next := j.Bounds()
+	patience := time.NewTimer(catchUp)
+	defer patience.Stop()
+	for _, o := range outlets {
+		for !o.has(next) {
+			select {
+			case <-patience.C:
+				return
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package bridge
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"sparkbridge/connect"
+	"sparkbridge/internal/journal"
+	"sparkbridge/listener"
+)
+
+// memory is what a source keeps in the journal's state: where to resume the bus,
+// and the marks that make admission exact.
+type memory struct {
+	journal *journal.Journal
+	source  string
+}
+
+var _ connect.ResumeStore = memory{}
+
+// Load returns the stored resume point.
+func (m memory) Load() (connect.ResumePoint, bool, error) {
+	blob, ok, err := m.journal.State().Resume(m.source)
+	if err != nil || !ok {
+		return connect.ResumePoint{}, false, err
+	}
+	var p connect.ResumePoint
+	if err := json.Unmarshal(blob, &p); err != nil {
+		return p, false, fmt.Errorf("decode resume point of source %s: %w", m.source, err)
+	}
+	return p, p != connect.ResumePoint{}, nil
+}
+
+// holds says whether an operation of ours may still hold the bus of the session.
+func (m memory) holds(session *connect.Session) (bool, error) {
+	p, ok, err := m.Load()
+	return ok && !p.Silent && p.UserID == session.UserID() && p.SessionID == session.ID(), err
+}
+
+// Save stores a resume point durably.
+func (m memory) Save(p connect.ResumePoint) error {
+	blob, err := json.Marshal(p)
+	if err != nil {
+		return fmt.Errorf("encode resume point of source %s: %w", m.source, err)
+	}
+	return m.journal.State().SaveResume(m.source, blob)
+}
+
+// recall restores an admission: the stored marks, and then the records that came
+// after them.
+func (m memory) recall(ctx context.Context, a *listener.Admission) error {
+	covered, blob, ok, err := m.journal.State().Marks(m.source)
+	if err != nil {
+		return fmt.Errorf("read marks of source %s: %w", m.source, err)
+	}
+	if ok {
+		if err := a.Restore(blob); err != nil {
+			return fmt.Errorf("restore marks of source %s: %w", m.source, err)
+		}
+	}
+	first, next := m.journal.Bounds()
+	return m.replay(ctx, a, max(covered, first), next)
+}
+
+// replay moves the marks over the source's records from one sequence to another.
+func (m memory) replay(ctx context.Context, a *listener.Admission, from, to uint64) error {
+	if from >= to {
+		return nil
+	}
+	reader, err := m.journal.NewReader(from)
+	if err != nil {
+		return fmt.Errorf("replay journal: %w", err)
+	}
+	defer reader.Close()
+	for t := (tape{reader}); from < to; {
+		events, err := t.Next(ctx, 1024, 8<<20)
+		if err != nil {
+			return fmt.Errorf("replay journal: %w", err)
+		}
+		for _, e := range events {
+			if e.Source == m.source {
+				a.Replay(e)
+			}
+		}
+		from = events[len(events)-1].Sequence + 1
+	}
+	return nil
+}
+
+// note stores the marks, if nothing is under way, so that retention may delete
+// the records that they cover.
+func (m memory) note(a *listener.Admission) error {
+	_, err := a.Snapshot(func(blob []byte) error {
+		_, next := m.journal.Bounds()
+		return m.journal.State().SaveMarks(m.source, next, blob)
+	})
+	if err != nil {
+		return fmt.Errorf("save marks of source %s: %w", m.source, err)
+	}
+	return nil
+}
+
+// covered is the sequence before which the stored marks make the records of this
+// source dispensable.
+func (m memory) covered() (uint64, error) {
+	covered, _, _, err := m.journal.State().Marks(m.source)
+	if err != nil {
+		return 0, fmt.Errorf("read marks of source %s: %w", m.source, err)
+	}
+	return covered, nil
+}

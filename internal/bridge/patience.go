@@ -1,0 +1,59 @@
+package bridge
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+)
+
+// repeatAfter is how often a failure that lasts is logged again.
+const repeatAfter = time.Minute
+
+// patience spaces and logs the attempts at something that must succeed in the end.
+type patience struct {
+	waits *backoff.ExponentialBackOff
+	since time.Time // first failure, zero while there is none
+	said  time.Time
+	last  string
+}
+
+func newPatience(first, longest time.Duration) *patience {
+	return &patience{waits: backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(first), backoff.WithMaxInterval(longest), backoff.WithMaxElapsedTime(0))}
+}
+
+func (p *patience) next() time.Duration { return p.waits.NextBackOff() }
+
+// failed logs a failure when it is new, when it changes, and once in a while.
+func (p *patience) failed(log *slog.Logger, what string, err error) {
+	now := time.Now()
+	if p.since.IsZero() {
+		p.since = now
+	}
+	if err.Error() == p.last && now.Sub(p.said) < repeatAfter {
+		return
+	}
+	p.last, p.said = err.Error(), now
+	log.Error(what, "err", err, "failing_for", now.Sub(p.since).Round(time.Second))
+}
+
+// over logs the end of a failure, if there was one.
+func (p *patience) over(log *slog.Logger, what string) {
+	if !p.since.IsZero() {
+		log.Info(what, "failed_for", time.Since(p.since).Round(time.Second))
+	}
+}
+
+// pause waits for d, or returns the error of ctx when that ends first.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
