@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,7 +28,25 @@ type script struct {
 	acked uint64 // sequence of the last event acknowledged
 	got   []uint64
 	saved []save
-	log   bytes.Buffer
+	log   journal
+}
+
+// journal is a log that may be read while it is written.
+type journal struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (j *journal) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.Write(p)
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.String()
 }
 
 type save struct {
@@ -99,18 +119,25 @@ func events(from, to uint64) []listener.Event {
 	return out
 }
 
+func (s *script) saves() []save {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.saved)
+}
+
 func (s *script) lastSaved() uint64 {
-	if len(s.saved) == 0 {
+	all := s.saves()
+	if len(all) == 0 {
 		return 0
 	}
-	return s.saved[len(s.saved)-1].next
+	return all[len(all)-1].next
 }
 
 func TestWorkerRetriesForAnHour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		began, attempts := time.Now(), 0
+		began, tried := time.Now(), atomic.Int64{}
 		s := &script{deliver: func(_ context.Context, events []listener.Event) (int, error) {
-			attempts++
+			tried.Add(1)
 			if time.Since(began) < time.Hour {
 				return 0, errors.New("connection refused")
 			}
@@ -119,13 +146,17 @@ func TestWorkerRetriesForAnHour(t *testing.T) {
 		w, stop := s.start(t)
 		s.fed <- events(1, 3)
 		time.Sleep(30 * time.Minute)
+		synctest.Wait()
+		attempts := int(tried.Load())
 		if state := w.State(); state.Err == nil || state.Since != began || state.Failures != attempts || state.Next != 0 {
 			t.Errorf("state after half an hour of %d attempts: %+v", attempts, state)
 		}
 		time.Sleep(32 * time.Minute)
+		synctest.Wait()
 		if state := w.State(); state.Err != nil || state.Failures != 0 || !state.Since.IsZero() || state.Delivered != 3 || state.Next != 4 {
 			t.Errorf("state after the recovery: %+v", state)
 		}
+		attempts = int(tried.Load())
 		if attempts < 50 || attempts > 130 {
 			t.Errorf("%d attempts in an hour, want about one a minute", attempts)
 		}
@@ -226,8 +257,8 @@ func TestWorkerStopsInBackOff(t *testing.T) {
 		if err := stop(); err != nil || time.Since(at) > 0 {
 			t.Errorf("stopped with %v after %s", err, time.Since(at))
 		}
-		if w.State().Next != 0 || len(s.saved) != 0 {
-			t.Errorf("cursor moved without an acknowledgement: %+v, %v", w.State(), s.saved)
+		if w.State().Next != 0 || len(s.saves()) != 0 {
+			t.Errorf("cursor moved without an acknowledgement: %+v, %v", w.State(), s.saves())
 		}
 	})
 }
@@ -247,7 +278,7 @@ func TestWorkerStopsInDeliverWithoutAFailure(t *testing.T) {
 		if state := w.State(); state.Err != nil || state.Next != 3 || s.lastSaved() != 3 {
 			t.Errorf("state %+v, cursor %d; want no failure and 3", state, s.lastSaved())
 		}
-		if s.log.Len() > 0 {
+		if s.log.String() != "" {
 			t.Errorf("logged %s", s.log.String())
 		}
 	})
@@ -264,14 +295,14 @@ func TestWorkerSavesTheCursorUnderLoadAndAtOnceWhenIdle(t *testing.T) {
 			s.fed <- events(n, n)
 		}
 		time.Sleep(1100 * time.Millisecond)
-		if saves := len(s.saved); saves < 10 || saves > 12 || s.lastSaved() != 1001 {
+		if saves := len(s.saves()); saves < 10 || saves > 12 || s.lastSaved() != 1001 {
 			t.Errorf("%d saves in a second of load, the last of %d", saves, s.lastSaved())
 		}
 		time.Sleep(time.Minute)
 		at := time.Now()
 		s.fed <- events(1001, 1001)
 		time.Sleep(time.Second)
-		if last := s.saved[len(s.saved)-1]; last.next != 1002 || last.at.Sub(at) > time.Millisecond {
+		if last := s.saves()[len(s.saves())-1]; last.next != 1002 || last.at.Sub(at) > time.Millisecond {
 			t.Errorf("idle: saved %d after %s", last.next, last.at.Sub(at))
 		}
 		_ = stop()
