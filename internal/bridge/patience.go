@@ -57,3 +57,16 @@ func pause(ctx context.Context, d time.Duration) error {
 		return ctx.Err()
 	}
 }
+
+// outlive returns a context that ends later than ctx by d.
+func outlive(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	later, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		_ = pause(later, d)
+		cancel()
+	})
+	return later, func() {
+		stop()
+		cancel()
+	}
+}

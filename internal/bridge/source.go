@@ -17,6 +17,8 @@ import (
 const (
 	// farewell bounds how long a stopping source speaks with Spark.
 	farewell = 6 * time.Second
+	// lastWrite bounds the write to the journal that is under way at the end.
+	lastWrite = 2 * time.Second
 	// maxPayload is what one event may take in the journal; longer texts are cut.
 	maxPayload = 60 << 20
 )
@@ -177,9 +179,12 @@ func (s *source) leave(ctx context.Context, feed *listener.Feed) error {
 	return nil
 }
 
-// commit makes events durable. It does not give up: while the journal cannot be
-// written nothing is read, and Spark keeps the events.
+// commit makes events durable. It does not give up while ctx lasts: as long as the
+// journal cannot be written nothing is read, and Spark keeps the events. A write
+// that is under way when ctx ends is brought to its end.
 func (s *source) commit(ctx context.Context, events []listener.Event) error {
+	ctx, cancel := outlive(ctx, lastWrite)
+	defer cancel()
 	records := make([][]byte, len(events))
 	for i, e := range events {
 		records[i] = listener.EncodeRecord(sinks.Fit(e, maxPayload, func(e *listener.Event) int { return len(e.Payload) }))
