@@ -1,8 +1,10 @@
 package journal
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 )
 
@@ -37,8 +39,26 @@ func openFile(path string, flag int) (appender, error) {
 	return osFile{f}, nil
 }
 
-// Sync hides the slower one of os.File, which writes the times of the file too.
-func (f osFile) Sync() error { return datasync(f.File) }
+// The methods leave the path out of their errors: the file got its name after it
+// was opened.
+
+func (f osFile) WriteAt(b []byte, off int64) (int, error) {
+	n, err := f.File.WriteAt(b, off)
+	return n, withoutPath(err)
+}
+
+func (f osFile) Truncate(size int64) error { return withoutPath(f.File.Truncate(size)) }
+
+// Sync is cheaper than that of os.File, which writes the times of the file too.
+func (f osFile) Sync() error { return withoutPath(datasync(f.File)) }
+
+func withoutPath(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
 
 // syncDir makes the names in a directory durable.
 func syncDir(dir string) error {

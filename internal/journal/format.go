@@ -56,7 +56,11 @@ func decodeHeader(b []byte) (h header, flaw string) {
 	if len(b) < segmentHead || string(b[:8]) != segmentMagic {
 		return h, "this is not a segment"
 	}
-	if h.version = le.Uint32(b[8:]); h.version != formatVersion {
+	switch h.version = le.Uint32(b[8:]); h.version {
+	case formatVersion:
+	case 0: // never was one
+		return h, "the segment's header has no version"
+	default:
 		return h, ""
 	}
 	if le.Uint32(b[60:]) != crc32.Checksum(b[:60], castagnoli) {
@@ -100,8 +104,10 @@ func newCodec(journal uint64) codec {
 
 // append adds the frame and its body to dst; it fills in length and bodyCRC.
 func (c codec) append(dst []byte, f frame, body []byte) []byte {
-	var b [frameHead]byte
-	copy(b[:], frameMarker)
+	at := len(dst)
+	dst = append(dst, frameMarker...)
+	dst = append(dst, make([]byte, frameHead-len(frameMarker))...)
+	b := dst[at:]
 	le := binary.LittleEndian
 	le.PutUint32(b[8:], crc32.Checksum(body, castagnoli))
 	le.PutUint32(b[12:], uint32(len(body)))
@@ -110,7 +116,6 @@ func (c codec) append(dst []byte, f frame, body []byte) []byte {
 	le.PutUint64(b[24:], f.sequence)
 	le.PutUint64(b[32:], uint64(f.time))
 	le.PutUint32(b[4:], crc32.Update(c.seed, castagnoli, b[8:]))
-	dst = append(dst, b[:]...)
 	return append(dst, body...)
 }
 

@@ -26,6 +26,29 @@ func mustOpen(t testing.TB, dir string, o Options) *Journal {
 	return j
 }
 
+// die ends a journal as the death of its process would: without Close, which
+// notes the end of the log in the state.
+func die(t testing.TB, j *Journal) {
+	t.Helper()
+	j.closing.Do(func() {
+		if err := j.release(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// quickDir returns a directory in memory where there is one, for tests that open
+// a journal thousands of times.
+func quickDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "journal")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
 // mustAppend appends one record per body in one call.
 func mustAppend(t testing.TB, j *Journal, bodies ...string) uint64 {
 	t.Helper()

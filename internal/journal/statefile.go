@@ -12,6 +12,7 @@ import (
 	"time"
 
 	bolt "go.etcd.io/bbolt"
+	"golang.org/x/sys/unix"
 )
 
 const stateName = "state.db"
@@ -71,9 +72,7 @@ func openState(dir string) (db *bolt.DB, facts stateFacts, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			db, err = nil, &DamageError{path, -1, fmt.Sprint(p)}
-		}
-		if err != nil && file != nil {
-			_ = file.Close() // already by bbolt, if it came so far
+			abandon(file)
 		}
 	}()
 	opened, err := openBoltWith(path, func(name string, flag int, mode os.FileMode) (*os.File, error) {
@@ -88,6 +87,15 @@ func openState(dir string) (db *bolt.DB, facts stateFacts, err error) {
 		return nil, facts, errors.Join(err, opened.Close())
 	}
 	return opened, facts, nil
+}
+
+// abandon lets go of a file in the middle of which bbolt has panicked. The map
+// of it stays, and would keep the lock with it.
+func abandon(f *os.File) {
+	if f != nil {
+		_ = unix.Flock(int(f.Fd()), unix.LOCK_UN)
+		_ = f.Close()
+	}
 }
 
 func stateOpenError(path string, err error) error {

@@ -67,10 +67,10 @@ func (j *Journal) encode(calls []*call, next uint64, now int64) uint64 {
 // commit puts buf at the end of the tail, durably.
 func (j *Journal) commit(at int64) error {
 	if _, err := j.file.WriteAt(j.buf, at); err != nil {
-		return fmt.Errorf("write segment: %w", err)
+		return fmt.Errorf("write segment %s: %w", j.tail.path, err)
 	}
 	if err := j.file.Sync(); err != nil {
-		return fmt.Errorf("sync segment: %w", err)
+		return fmt.Errorf("sync segment %s: %w", j.tail.path, err)
 	}
 	return nil
 }
@@ -81,7 +81,7 @@ func (j *Journal) cut() error {
 		return nil
 	}
 	if err := j.file.Truncate(j.tail.size); err != nil {
-		return fmt.Errorf("cut failed write: %w", err)
+		return fmt.Errorf("cut failed write from segment %s: %w", j.tail.path, err)
 	}
 	j.dirty = false
 	return nil

@@ -1,0 +1,375 @@
+package journal
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// specimen is a small journal of several segments, and what is known about it.
+type specimen struct {
+	dir    string   // after a clean Close
+	stale  string   // the same segments, with the state of a time before the last two groups
+	bodies []string // of all records
+	// groups holds how many records there are after each group of the tail, with
+	// those before the tail as its first.
+	groups []int
+	known  int // how many the stale state knows of
+}
+
+// makeSpecimen is made once per test; groups are of one to four records.
+func makeSpecimen(t testing.TB) specimen {
+	t.Helper()
+	s := specimen{dir: quickDir(t), stale: quickDir(t)}
+	j := mustOpen(t, s.dir, Options{SegmentBytes: 460})
+	const calls = 9
+	for call := range calls {
+		var bodies []string
+		for i := range 1 + call%4 {
+			bodies = append(bodies, fmt.Sprintf("%d/%d%s", call, i, strings.Repeat("~", 5*i)))
+		}
+		before := len(j.segments)
+		mustAppend(t, j, bodies...)
+		if before != len(j.segments) || call == 0 {
+			s.groups = []int{len(s.bodies)}
+		}
+		s.bodies = append(s.bodies, bodies...)
+		s.groups = append(s.groups, len(s.bodies))
+		if call == calls-3 {
+			if err := j.State().SaveCursors(map[string]uint64{"a": 2}); err != nil {
+				t.Fatal(err)
+			}
+			s.known = len(s.bodies)
+			copyFile(t, filepath.Join(s.dir, stateName), filepath.Join(s.stale, stateName))
+		}
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range segmentFiles(t, s.dir) {
+		copyFile(t, path, filepath.Join(s.stale, filepath.Base(path)))
+	}
+	if len(j.segments) < 3 || len(s.groups) < 3 {
+		t.Fatalf("specimen has %d segments, %d groups in the last", len(j.segments), len(s.groups)-1)
+	}
+	return s
+}
+
+// open opens a spoilt journal and reads it. Without an error the records are
+// a beginning of the specimen's, and how many is returned.
+func (s specimen) open(t *testing.T, dir string) (n int, _ error) {
+	t.Helper()
+	j, err := Open(dir, Options{})
+	if err != nil {
+		return 0, err
+	}
+	defer die(t, j)
+	list, err := readAll(t.Context(), j)
+	got := bodiesOf(t, list, 1)
+	if len(got) > len(s.bodies) || !slices.Equal(got, s.bodies[:len(got)]) {
+		t.Fatalf("read %q", got)
+	}
+	if _, next := j.Bounds(); err == nil && next != uint64(len(got)+1) {
+		t.Fatalf("next is %d after %d records", next, len(got))
+	}
+	return len(got), err
+}
+
+// spoil calls check for every version of every segment that change returns until
+// it returns nil, and restores the files.
+func spoil(t *testing.T, dir string, change func(whole []byte, i int) []byte, check func(path string, tail bool, i int)) {
+	t.Helper()
+	state, err := os.ReadFile(filepath.Join(dir, stateName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := segmentFiles(t, dir)
+	for k, path := range files {
+		whole, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := 0; ; i++ {
+			b := change(whole, i)
+			if b == nil {
+				break
+			}
+			if err := os.WriteFile(path, b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			check(path, k == len(files)-1, i)
+		}
+		if err := errors.Join(os.WriteFile(path, whole, 0o600), os.WriteFile(filepath.Join(dir, stateName), state, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func flip(whole []byte, i int) []byte {
+	if i >= len(whole) {
+		return nil
+	}
+	b := bytes.Clone(whole)
+	b[i] ^= 1 << (i % 8)
+	return b
+}
+
+func cutAt(whole []byte, i int) []byte {
+	if i >= len(whole) {
+		return nil
+	}
+	return whole[:i]
+}
+
+// zeroFrom is a file system that has kept the size but not the contents.
+func zeroFrom(whole []byte, i int) []byte {
+	if i >= len(whole) {
+		return nil
+	}
+	return append(bytes.Clone(whole[:i]), make([]byte, len(whole)-i)...)
+}
+
+// After a clean Close everything is known to be acknowledged: no spoilt byte, and
+// no missing one, goes unnoticed.
+func TestNothingGoesUnnoticedAfterClose(t *testing.T) {
+	s := makeSpecimen(t)
+	for name, change := range map[string]func([]byte, int) []byte{"flip": flip, "cut": cutAt, "zero": zeroFrom} {
+		t.Run(name, func(t *testing.T) {
+			spoil(t, s.dir, change, func(path string, _ bool, i int) {
+				n, err := s.open(t, s.dir)
+				if err == nil {
+					t.Fatalf("%s at %d of %s: opened, and %d records of %d read", name, i, path, n, len(s.bodies))
+				}
+				var damage *DamageError
+				var version *VersionError
+				switch {
+				case errors.As(err, &damage):
+					if damage.File != path || damage.Offset < 0 {
+						t.Fatalf("%s at %d of %s: %v: another place", name, i, path, err)
+					}
+				case errors.As(err, &version) && name == "flip" && i >= 8 && i < 12:
+				case errors.Is(err, ErrMismatch) && name == "cut":
+				default:
+					t.Fatalf("%s at %d of %s: %v", name, i, path, err)
+				}
+				if i%16 == 0 {
+					if _, err := Verify(s.dir); err == nil {
+						t.Fatalf("%s at %d of %s: Verify has not noticed", name, i, path)
+					}
+				}
+			})
+			if n, err := s.open(t, s.dir); n != len(s.bodies) || err != nil {
+				t.Fatalf("the restored specimen: %d, %v", n, err)
+			}
+		})
+	}
+}
+
+// After a crash only the very last group may be missing, and only as a whole.
+func TestAfterACrashOnlyTheLastGroupIsCut(t *testing.T) {
+	s := makeSpecimen(t)
+	lastGroup := s.groups[len(s.groups)-2]
+	for name, change := range map[string]func([]byte, int) []byte{"flip": flip, "cut": cutAt, "zero": zeroFrom} {
+		t.Run(name, func(t *testing.T) {
+			shortened := 0
+			spoil(t, s.stale, change, func(path string, tail bool, i int) {
+				n, err := s.open(t, s.stale)
+				if err != nil {
+					return // noticed
+				}
+				shortened++
+				switch {
+				case !tail:
+					t.Fatalf("%s at %d of %s: not noticed", name, i, path)
+				case name == "flip" && n != lastGroup:
+					t.Fatalf("flip at %d of %s: %d records are left, want %d or damage", i, path, n, lastGroup)
+				case !slices.Contains(s.groups[1:], n) || n < s.known:
+					t.Fatalf("%s at %d of %s: %d records are left, want whole groups %v", name, i, path, n, s.groups)
+				}
+			})
+			if shortened == 0 {
+				t.Error("an unfinished write was never cut")
+			}
+		})
+	}
+}
+
+func TestALostSegmentIsNoticed(t *testing.T) {
+	s := makeSpecimen(t)
+	for _, path := range segmentFiles(t, s.stale)[1:] {
+		whole, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.open(t, s.stale); err == nil {
+			t.Errorf("%s is missing, and nobody has noticed", path)
+		}
+		if err := os.WriteFile(path, whole, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// scatter returns what a power cut may leave of a write: some blocks, in any
+// order, and zeros for the others.
+func scatter(rnd *rand.Rand, written []byte) (left []byte, all bool) {
+	const block = 16 // smaller than any disk's, so that frames are torn often
+	left, all = make([]byte, len(written)), true
+	for i := 0; i < len(written); i += block {
+		if rnd.IntN(4) > 0 {
+			copy(left[i:min(i+block, len(written))], written[i:])
+		}
+	}
+	if rnd.IntN(3) == 0 {
+		left = left[:rnd.IntN(len(left)+1)]
+	}
+	return left, bytes.Equal(left, written)
+}
+
+// The blocks of an unfinished group reach the disk in any order: whole frames
+// may stand behind a hole. That is no damage. The same bytes are damage once
+// another group stands behind them, since that one was written later.
+func TestAPowerCutIsNotDamage(t *testing.T) {
+	dir := quickDir(t)
+	j := mustOpen(t, dir, Options{})
+	mustAppend(t, j, "kept 1", "kept 2")
+	before := j.tail.size
+	mustAppend(t, j, "a", strings.Repeat("b", 30), strings.Repeat("c", 10), "", strings.Repeat("d", 50))
+	after := j.tail.size
+	mustAppend(t, j, "later")
+	die(t, j)
+	path := segmentPath(dir, 1)
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	group := whole[before:after]
+
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for range 400 {
+		left, all := scatter(rnd, group)
+		if err := os.WriteFile(path, append(whole[:before:before], left...), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		j, err := Open(dir, Options{})
+		if err != nil {
+			t.Fatalf("a power cut is taken for damage: %v", err)
+		}
+		want := uint64(3)
+		if all {
+			want = 8
+		}
+		if got := mustAppend(t, j, "new"); got != want {
+			t.Fatalf("the log goes on at %d, want %d", got, want)
+		}
+		die(t, j)
+		if all || len(left) < len(group) {
+			continue
+		}
+		if err := os.WriteFile(path, slices.Concat(whole[:before], left, whole[after:]), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var damage *DamageError
+		if j, err := Open(dir, Options{}); !errors.As(err, &damage) || damage.File != path || damage.Offset < before || damage.Offset >= after {
+			t.Fatalf("damage is taken for a power cut: %v, %v", j, err)
+		}
+	}
+}
+
+// A body that holds the bytes of a segment, from this place or from another
+// journal, is only a body.
+func TestAJournalInsideAJournal(t *testing.T) {
+	other := makeSpecimen(t)
+	b, err := os.ReadFile(segmentFiles(t, other.dir)[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	j := mustOpen(t, dir, Options{})
+	mustAppend(t, j, "kept")
+	at := j.tail.size
+	mustAppend(t, j, string(b))
+	die(t, j)
+	path := segmentPath(dir, 1)
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole[at] ^= 1
+	if err := os.WriteFile(path, whole, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	j, err = Open(dir, Options{})
+	if err != nil {
+		t.Fatalf("frames inside a torn body are taken for later groups: %v", err)
+	}
+	defer die(t, j)
+	if _, next := j.Bounds(); next != 2 {
+		t.Errorf("next is %d, want 2", next)
+	}
+}
+
+func TestUnknownVersions(t *testing.T) {
+	dir := t.TempDir()
+	j := mustOpen(t, dir, Options{})
+	mustAppend(t, j, "x")
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	path := segmentPath(dir, 1)
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	later := header{version: formatVersion + 1, journal: j.id, first: 1}.encode()
+	if err := os.WriteFile(path, append(later, whole[segmentHead:]...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var version *VersionError
+	if _, err := Open(dir, Options{}); !errors.As(err, &version) || version.File != path || version.Found != formatVersion+1 {
+		t.Errorf("segment of a later version: %v", err)
+	}
+	if b, err := os.ReadFile(path); err != nil || !bytes.Equal(b[segmentHead:], whole[segmentHead:]) {
+		t.Errorf("the refused segment was changed: %v", err)
+	}
+}
+
+// Damage that comes while the journal is open is found by whoever reads it.
+func TestDamageWhileReading(t *testing.T) {
+	dir := t.TempDir()
+	j := mustOpen(t, dir, Options{})
+	mustAppend(t, j, "a", "b")
+	at := j.tail.size
+	mustAppend(t, j, "c")
+	path := segmentPath(dir, 1)
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close() //nolint:errcheck // the test is over
+	if _, err := f.WriteAt([]byte("X"), at+frameHead); err != nil {
+		t.Fatal(err)
+	}
+	r := mustReader(t, j, 1)
+	if list, err := r.Next(t.Context(), 10, 100); len(list) != 2 || err != nil {
+		t.Fatalf("Next: %v, %v, want the two that are good", list, err)
+	}
+	for range 2 {
+		var damage *DamageError
+		if _, err := r.Next(t.Context(), 10, 100); !errors.As(err, &damage) || damage.File != path || damage.Offset != at {
+			t.Fatalf("Next: %v, want damage at %d", err, at)
+		}
+	}
+	if _, err := f.WriteAt([]byte("c"), at+frameHead); err != nil {
+		t.Fatal(err)
+	}
+}
