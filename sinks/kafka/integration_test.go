@@ -1,0 +1,317 @@
+//go:build integration
+
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+
+	"sparkbridge/integration/servers"
+	"sparkbridge/listener"
+	"sparkbridge/sinks"
+	"sparkbridge/sinks/sinktest"
+)
+
+// startBroker starts a real broker that ends with the test.
+func startBroker(t *testing.T) *servers.Kafka {
+	t.Helper()
+	broker, err := servers.StartKafka(t.Context(), servers.KafkaOptions{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(broker.Kill)
+	return broker
+}
+
+// createTopic returns when every partition can be used, which is later than when
+// it has a leader.
+func createTopic(t *testing.T, broker *servers.Kafka, name string, partitions int, config ...kafka.ConfigEntry) {
+	t.Helper()
+	client := &kafka.Client{Addr: kafka.TCP(broker.Brokers()...), Transport: &kafka.Transport{}}
+	defer client.Transport.(*kafka.Transport).CloseIdleConnections()
+	topic := kafka.TopicConfig{Topic: name, NumPartitions: partitions, ReplicationFactor: 1, ConfigEntries: config}
+	answer, err := client.CreateTopics(t.Context(), &kafka.CreateTopicsRequest{Topics: []kafka.TopicConfig{topic}})
+	if err := errors.Join(err, answer.Errors[name]); err != nil {
+		t.Fatal(err)
+	}
+	for partition := range partitions {
+		for usable(t.Context(), broker, name, partition) != nil {
+			select {
+			case <-t.Context().Done():
+				t.Fatal(t.Context().Err())
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+	}
+}
+
+func usable(ctx context.Context, broker *servers.Kafka, topic string, partition int) error {
+	conn, err := kafka.DialLeader(ctx, "tcp", broker.Brokers()[0], topic, partition)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	_, err = conn.ReadLastOffset()
+	return err
+}
+
+func restart(t testing.TB, broker *servers.Kafka) {
+	t.Helper()
+	if err := broker.Restart(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
+
+func openSink(t testing.TB, broker *servers.Kafka, topic string) *Sink {
+	t.Helper()
+	cfg := Config{Brokers: broker.Brokers(), Topic: topic}
+	sink, err := newSink(cfg, "test", slog.New(slog.DiscardHandler), 2*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = sink.Close() })
+	return sink
+}
+
+// TestKafka shares one broker among its parts, since starting one takes seconds.
+func TestKafka(t *testing.T) {
+	broker := startBroker(t)
+	for name, run := range map[string]func(*testing.T, *servers.Kafka){
+		"conformance":                testConformance,
+		"order over kills":           testKeepsOrderOverKills,
+		"unknown topic among others": testUnknownTopicAmongOthers,
+		"cut to the topic's limit":   testCutsToTheTopicsLimit,
+		"order after a late write":   testLateWriteKeepsOrder,
+	} {
+		t.Run(name, func(t *testing.T) { run(t, broker) })
+	}
+}
+
+func testConformance(t *testing.T, broker *servers.Kafka) {
+	const partitions = 3
+	cases := 0
+	sinktest.Run(t, func(t *testing.T) sinktest.Harness {
+		cases++
+		topic := fmt.Sprintf("case-%d", cases)
+		createTopic(t, broker, topic, partitions)
+		read := &reader{broker: broker.Brokers()[0], topic: topic, offsets: make([]int64, partitions)}
+		return sinktest.Harness{
+			New:      func(t testing.TB) sinks.Sink { return openSink(t, broker, topic) },
+			Received: read.all,
+			Stop:     func(testing.TB) { broker.Kill() },
+			Start:    func(t testing.TB) { restart(t, broker) },
+			Freeze:   func(testing.TB) { broker.Pause() },
+			Thaw:     func(testing.TB) { broker.Resume() },
+			Limit:    1_048_588,
+		}
+	})
+}
+
+// reader reads a topic, each time what is new.
+type reader struct {
+	broker, topic string
+	offsets       []int64 // by partition
+	got           []sinktest.Message
+}
+
+func (r *reader) all(ctx context.Context) ([]sinktest.Message, error) {
+	for partition := range r.offsets {
+		if err := r.partition(ctx, partition); err != nil {
+			return nil, err
+		}
+	}
+	return r.got, nil
+}
+
+func (r *reader) partition(ctx context.Context, partition int) error {
+	conn, err := kafka.DialLeader(ctx, "tcp", r.broker, r.topic, partition)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	end, err := conn.ReadLastOffset()
+	if err != nil {
+		return err
+	}
+	for r.offsets[partition] < end {
+		if _, err := conn.Seek(r.offsets[partition], kafka.SeekAbsolute); err != nil {
+			return err
+		}
+		batch := conn.ReadBatch(1, 8<<20)
+		for {
+			msg, err := batch.ReadMessage()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				return errors.Join(err, batch.Close())
+			}
+			r.got = append(r.got, received(msg))
+			r.offsets[partition] = msg.Offset + 1
+		}
+		if err := batch.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func received(msg kafka.Message) sinktest.Message {
+	m := sinktest.Message{PartitionKey: string(msg.Key), Attributes: map[string]string{}, Payload: msg.Value}
+	for _, h := range msg.Headers {
+		if name, found := strings.CutPrefix(h.Key, "ce_"); found {
+			m.Attributes[name] = string(h.Value)
+		} else if h.Key == "content-type" {
+			m.ContentType = string(h.Value)
+		}
+	}
+	return m
+}
+
+// deliverAll delivers until all is acknowledged, as a worker would, and calls
+// after with what is left.
+func deliverAll(t *testing.T, sink *Sink, events []listener.Event, after func(left int)) {
+	t.Helper()
+	for len(events) > 0 {
+		acked, err := sink.Deliver(t.Context(), events[:min(512, len(events))])
+		events = events[acked:]
+		if err != nil {
+			select {
+			case <-t.Context().Done():
+				t.Fatalf("%d events left: %v", len(events), err)
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+		after(len(events))
+	}
+}
+
+func testKeepsOrderOverKills(t *testing.T, broker *servers.Kafka) {
+	const total, queries, partitions = 20_000, 5, 3
+	createTopic(t, broker, "killed", partitions)
+	events := make([]listener.Event, total)
+	for i := range events {
+		events[i] = progress(string(rune('a'+i%queries)), i/queries)
+	}
+	var kills sync.WaitGroup
+	next := total * 4 / 5
+	deliverAll(t, openSink(t, broker, "killed"), events, func(left int) {
+		if left < next { // while the next batch is written
+			next -= total / 5
+			kills.Wait()
+			kills.Go(func() { broker.Kill(); restart(t, broker) })
+		}
+	})
+	kills.Wait()
+
+	read := &reader{broker: broker.Brokers()[0], topic: "killed", offsets: make([]int64, partitions)}
+	got, err := read.all(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantOrder(t, got, events)
+	t.Logf("%d events, %d records", total, len(got))
+}
+
+// wantOrder checks that all events are there, and in which order they came first.
+func wantOrder(t *testing.T, got []sinktest.Message, events []listener.Event) {
+	t.Helper()
+	at := make(map[string]int, len(got))
+	for i, m := range got {
+		if _, repeat := at[m.ID()]; !repeat {
+			at[m.ID()] = i
+		}
+	}
+	last := make(map[string]int)
+	for i := range events {
+		e := &events[i]
+		place, found := at[e.ID]
+		if !found {
+			t.Fatalf("%s is lost", e.ID)
+		}
+		if before, seen := last[e.QueryID]; seen && place < before {
+			t.Fatalf("%s came before an earlier event of its query", e.ID)
+		}
+		last[e.QueryID] = place
+	}
+}
+
+func testUnknownTopicAmongOthers(t *testing.T, broker *servers.Kafka) {
+	createTopic(t, broker, "query-a", 1)
+	sink := openSink(t, broker, "query-{query}")
+	events := []listener.Event{progress("a", 0), progress("a", 1), progress("b", 0), progress("a", 2)}
+	acked, err := sink.Deliver(t.Context(), events)
+	if acked != 2 || !errors.Is(err, kafka.UnknownTopicOrPartition) {
+		t.Fatalf("acked %d, err %v", acked, err)
+	}
+	for _, part := range []string{"query-b", broker.Brokers()[0], "kafka-topics.sh"} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("%q does not mention %q", err, part)
+		}
+	}
+	createTopic(t, broker, "query-b", 1)
+	deliverAll(t, sink, events[acked:], func(int) {})
+}
+
+func testCutsToTheTopicsLimit(t *testing.T, broker *servers.Kafka) {
+	const limit = 20_000
+	createTopic(t, broker, "small", 1, kafka.ConfigEntry{ConfigName: "max.message.bytes", ConfigValue: fmt.Sprint(limit)})
+	event := progress("a", 0)
+	event.Payload = []byte(`{"batchId":0,"text":"` + strings.Repeat("x", 100_000) + `"}`)
+	events := []listener.Event{event}
+	for n := range 100 { // more than one batch of that size
+		events = append(events, progress("a", n+1))
+	}
+	for name, known := range map[string]int{"asked for": 0, "wrongly believed": 1 << 20} {
+		sink := openSink(t, broker, "small")
+		if known > 0 {
+			sink.limits.set("small", known)
+		}
+		if acked, err := sink.Deliver(t.Context(), events); acked != len(events) || err != nil {
+			t.Fatalf("limit %s: acked %d, err %v", name, acked, err)
+		}
+	}
+	read := &reader{broker: broker.Brokers()[0], topic: "small", offsets: make([]int64, 1)}
+	got, err := read.all(t.Context())
+	if err != nil || len(got) != 2*len(events) {
+		t.Fatalf("%d records, err %v", len(got), err)
+	}
+	if size := len(got[0].Payload); got[0].Attributes["sparktruncated"] != "true" || size > limit || size < limit/2 {
+		t.Errorf("a payload of %d bytes, attributes %v", size, got[0].Attributes)
+	}
+}
+
+func testLateWriteKeepsOrder(t *testing.T, broker *servers.Kafka) {
+	createTopic(t, broker, "late", 1)
+	sink := openSink(t, broker, "late")
+	var events []listener.Event
+	for n := range 100 {
+		events = append(events, progress("a", n))
+	}
+	deliverAll(t, sink, events[:1], func(int) {})
+	broker.Pause()
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(50*time.Millisecond, cancel)
+	acked, err := sink.Deliver(ctx, events[1:50])
+	if acked != 0 || !errors.Is(err, context.Canceled) {
+		t.Fatalf("acked %d, err %v", acked, err)
+	}
+	broker.Resume()
+	deliverAll(t, sink, events[1:3], func(int) {}) // less than what was left behind
+	deliverAll(t, sink, events[3:], func(int) {})
+	read := &reader{broker: broker.Brokers()[0], topic: "late", offsets: make([]int64, 1)}
+	got, err := read.all(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantOrder(t, got, events)
+}
