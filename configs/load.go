@@ -64,6 +64,8 @@ func Parse(name string, data []byte, env Environment) (*Config, error) {
 	if root != nil {
 		d := &decoder{problems: p, env: env}
 		d.value(root, reflect.ValueOf(cfg).Elem(), "")
+	}
+	if root != nil && root.Kind == yaml.MappingNode {
 		cfg.validate(p)
 	}
 	if err := p.err(); err != nil {

@@ -92,7 +92,7 @@ func parseDuration(text string) (time.Duration, error) {
 		}
 	}
 	d, err := time.ParseDuration(rest)
-	if err != nil || rest == "0" || d < 0 || d > math.MaxInt64-days {
+	if err != nil || rest == "0" || rest[0] == '+' || d < 0 || d > math.MaxInt64-days {
 		return 0, errForm
 	}
 	return days + d, nil

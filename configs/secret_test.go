@@ -1,0 +1,73 @@
+package configs
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"gopkg.in/yaml.v3"
+)
+
+// No way of printing shows what must not be shown.
+func TestSecretsStayHidden(t *testing.T) {
+	const hidden = "hunter2"
+	remote := "sc://h/;user_id=etl;session_id=" + sessionA + ";token=" + hidden + ";x-key=" + hidden
+	cfg := parse(t, `
+sources:
+  - {name: a, remote: "`+remote+`"}
+  - {name: b, remote: "sc://h/;user_id=b;session_id=`+sessionA+`", token: `+hidden+`}
+sinks:
+  - {name: n, nats: {url: "nats://u:`+hidden+`@a:1,`+hidden+`@b:2"}}
+  - {name: w, webhook: {url: "https://u:`+hidden+`@h/`+hidden+`?k=`+hidden+`"}}
+`)
+	if cfg.Sources[1].Token.Reveal() != hidden || !strings.Contains(cfg.Sources[0].Remote.Reveal(), hidden) {
+		t.Fatal("Reveal does not give the text")
+	}
+	var logged bytes.Buffer
+	slog.New(slog.NewJSONHandler(&logged, nil)).Info("source", "token", cfg.Sources[1].Token, "remote", cfg.Sources[0].Remote)
+	inJSON, err := json.Marshal(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inYAML, err := yaml.Marshal(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := []any{cfg.Sources, cfg.Sources[0].Remote, cfg.Sources[1].Token}
+	partsJSON, err := json.Marshal(parts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	partsYAML, err := yaml.Marshal(parts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for form, text := range map[string]string{
+		"%v": fmt.Sprintf("%v", cfg.Sources), "%+v": fmt.Sprintf("%+v", cfg.Sources), "%#v": fmt.Sprintf("%#v", cfg.Sources), "%s": fmt.Sprintf("%s", parts), "%q": fmt.Sprintf("%q", parts),
+		"slog": logged.String(), "JSON": string(inJSON), "YAML": string(inYAML), "parts in JSON": string(partsJSON), "parts in YAML": string(partsYAML),
+	} {
+		if strings.Contains(text, hidden) {
+			t.Errorf("%s shows a secret: %s", form, text)
+		}
+		if !strings.Contains(text, masked) {
+			t.Errorf("%s does not show that there is one: %s", form, text)
+		}
+	}
+	for _, want := range []string{"user_id=etl", "nats://***@a:1,***", "https://***@h/…"} {
+		if !strings.Contains(string(inYAML), want) {
+			t.Errorf("the summary does not have %s:\n%s", want, inYAML)
+		}
+	}
+}
+
+func TestEmptySecret(t *testing.T) {
+	if got := fmt.Sprint(Secret(""), ConnectionString("")); got != " " && got != "" {
+		t.Errorf("nothing is shown as %q", got)
+	}
+	if got := ConnectionString("token=hunter2").String(); got != masked {
+		t.Errorf("a connection string that cannot be read is shown as %q", got)
+	}
+}
