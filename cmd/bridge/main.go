@@ -17,14 +17,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"sparkbridge/configs"
+	"sparkbridge/internal/bridge"
 )
 
-func main() { os.Exit(execute(notYet, os.Args[1:], os.Stdout, os.Stderr)) }
-
-// notYet stands for the composition root.
-func notYet(context.Context, *configs.Config, *slog.Logger, string) error {
-	return errors.New("running is not part of this build")
-}
+func main() { os.Exit(execute(bridge.Run, os.Args[1:], os.Stdout, os.Stderr)) }
 
 // runner runs a configuration until ctx ends, which is no error. An error may say
 // by an ExitCode method how the program is to exit.
