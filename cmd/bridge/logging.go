@@ -16,7 +16,7 @@ import (
 func newLogger(w io.Writer, c configs.Log) *slog.Logger {
 	terminal := isTerminal(w)
 	if c.Format == configs.LogJSON || c.Format == configs.LogAuto && !terminal {
-		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: c.Level.Level()}))
+		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: c.Level.Level(), ReplaceAttr: readable}))
 	}
 	return slog.New(tint.NewHandler(w, &tint.Options{Level: c.Level.Level(), NoColor: !terminal || os.Getenv("NO_COLOR") != ""}))
 }
@@ -24,4 +24,12 @@ func newLogger(w io.Writer, c configs.Log) *slog.Logger {
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// readable writes durations as 1.5s; slog's JSON has nanoseconds without saying so.
+func readable(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	}
+	return a
 }

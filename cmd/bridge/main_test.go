@@ -58,7 +58,7 @@ func TestScripts(t *testing.T) {
 // untilAsked is work that stops as it should; "running" tells scripts when a
 // signal finds it there.
 func untilAsked(ctx context.Context, cfg *configs.Config, log *slog.Logger, version string) error {
-	log.Info("running", "sources", len(cfg.Sources), "version_known", version != "", "token", cfg.Sources[0].Token)
+	log.Info("running", "sources", len(cfg.Sources), "version_known", version != "", "token", cfg.Sources[0].Token, "interval", cfg.Sources[0].PollInterval)
 	<-ctx.Done()
 	log.Info("stopping", "cause", context.Cause(ctx).Error())
 	return ctx.Err()

@@ -28,14 +28,14 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	save(ts, stdout, stderr)
 }
 
-// sendSignals runs a program, sends it signals once it has logged "running", and
-// compares its exit code: signal INT,TERM 1 bridge-hangs run -c x.yaml.
+// sendSignals runs a program, sends it signals once it has logged a text, and
+// compares its exit code: signal running INT,TERM 1 bridge-hangs run -c x.yaml.
 func sendSignals(ts *testscript.TestScript, _ bool, args []string) {
-	if len(args) < 3 {
-		ts.Fatalf("usage: signal signals code program [args…]")
+	if len(args) < 4 {
+		ts.Fatalf("usage: signal text signals code program [args…]")
 	}
-	cmd, stdout, stderr := command(ts, args[2], args[3:])
-	running := &waiter{buffer: stderr, text: "running", found: make(chan struct{})}
+	cmd, stdout, stderr := command(ts, args[3], args[4:])
+	running := &waiter{buffer: stderr, text: args[0], found: make(chan struct{})}
 	cmd.Stderr = running
 	ts.Check(cmd.Start())
 	select {
@@ -44,10 +44,10 @@ func sendSignals(ts *testscript.TestScript, _ bool, args []string) {
 		_ = cmd.Process.Kill()
 		ts.Fatalf("the program did not log that it runs: %s", stderr)
 	}
-	for name := range strings.SplitSeq(args[0], ",") {
+	for name := range strings.SplitSeq(args[1], ",") {
 		ts.Check(cmd.Process.Signal(map[string]os.Signal{"INT": os.Interrupt, "TERM": syscall.SIGTERM}[name]))
 	}
-	finish(ts, cmd, args[1])
+	finish(ts, cmd, args[2])
 	save(ts, stdout, stderr)
 }
 
