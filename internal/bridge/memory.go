@@ -3,6 +3,7 @@ package bridge
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"sparkbridge/connect"
@@ -64,7 +65,7 @@ func (m memory) recall(ctx context.Context, a *listener.Admission) error {
 }
 
 // replay moves the marks over the source's records from one sequence to another.
-func (m memory) replay(ctx context.Context, a *listener.Admission, from, to uint64) error {
+func (m memory) replay(ctx context.Context, a *listener.Admission, from, to uint64) (err error) {
 	if from >= to {
 		return nil
 	}
@@ -72,7 +73,7 @@ func (m memory) replay(ctx context.Context, a *listener.Admission, from, to uint
 	if err != nil {
 		return fmt.Errorf("replay journal: %w", err)
 	}
-	defer reader.Close()
+	defer func() { err = errors.Join(err, reader.Close()) }()
 	for t := (tape{reader}); from < to; {
 		events, err := t.Next(ctx, 1024, 8<<20)
 		if err != nil {

@@ -11,7 +11,8 @@ import (
 // repeatAfter is how often a failure that lasts is logged again.
 const repeatAfter = time.Minute
 
-// patience spaces and logs the attempts at something that must succeed in the end.
+// patience spaces and logs the attempts at a write to the journal, which must
+// succeed in the end.
 type patience struct {
 	waits *backoff.ExponentialBackOff
 	since time.Time // first failure, zero while there is none
@@ -27,7 +28,7 @@ func newPatience(first, longest time.Duration) *patience {
 func (p *patience) next() time.Duration { return p.waits.NextBackOff() }
 
 // failed logs a failure when it is new, when it changes, and once in a while.
-func (p *patience) failed(log *slog.Logger, what string, err error) {
+func (p *patience) failed(log *slog.Logger, err error) {
 	now := time.Now()
 	if p.since.IsZero() {
 		p.since = now
@@ -36,13 +37,13 @@ func (p *patience) failed(log *slog.Logger, what string, err error) {
 		return
 	}
 	p.last, p.said = err.Error(), now
-	log.Error(what, "err", err, "failing_for", now.Sub(p.since).Round(time.Second))
+	log.Error("the journal cannot be written; nothing is lost, spark keeps the events", "err", err, "failing_for", now.Sub(p.since).Round(time.Second))
 }
 
 // over logs the end of a failure, if there was one.
-func (p *patience) over(log *slog.Logger, what string) {
+func (p *patience) over(log *slog.Logger) {
 	if !p.since.IsZero() {
-		log.Info(what, "failed_for", time.Since(p.since).Round(time.Second))
+		log.Info("the journal takes events again", "failed_for", time.Since(p.since).Round(time.Second))
 	}
 }
 

@@ -68,8 +68,8 @@ func openSources(ctx context.Context, configured []configs.Source, client *conne
 
 // run follows the session until ctx ends or the session is finished for ever,
 // which is an error.
-func (s *source) run(ctx context.Context) error {
-	defer s.session.Close()
+func (s *source) run(ctx context.Context) (err error) {
+	defer func() { err = errors.Join(err, s.session.Close()) }()
 	for {
 		bus, err := s.open(ctx)
 		if err == nil {
@@ -192,13 +192,13 @@ func (s *source) commit(ctx context.Context, events []listener.Event) error {
 	for wait := newPatience(100*time.Millisecond, 5*time.Second); ; {
 		_, err := s.journal.Append(ctx, records...)
 		if err == nil {
-			wait.over(s.log, "the journal takes events again")
+			wait.over(s.log)
 			return nil
 		}
 		if ctx.Err() != nil {
 			return fmt.Errorf("append to journal: %w", err)
 		}
-		wait.failed(s.log, "the journal cannot be written; nothing is lost, spark keeps the events", err)
+		wait.failed(s.log, err)
 		if err := pause(ctx, wait.next()); err != nil {
 			return fmt.Errorf("append to journal: %w", err)
 		}
@@ -214,7 +214,7 @@ func (s *source) tell(ctx context.Context, state busState, reason string) {
 	c.Source, c.UserID, c.SessionID = s.cfg.Name, s.session.UserID(), s.session.ID()
 	c.Previous, c.State, c.Reason = s.now.State, state, reason
 	s.now = c
-	s.log.Log(ctx, c.level(), "bus "+string(state), "reason", reason)
+	s.log.Log(ctx, c.level(), "bus", "state", state, "reason", reason)
 	e, err := c.event(time.Now().UTC())
 	if err == nil {
 		err = s.commit(ctx, []listener.Event{e})

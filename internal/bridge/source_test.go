@@ -42,7 +42,7 @@ func TestASourceWaitsForServerSessionAndQuery(t *testing.T) {
 		if holder, taken := s.Holder(); taken {
 			t.Errorf("the bus is still held by %q", holder)
 		}
-		if n := w.log.count("bus waiting"); n != 3 {
+		if n := w.log.count("state=waiting"); n != 3 {
 			t.Errorf("waiting was logged %d times:\n%s", n, w.log)
 		}
 	})
@@ -113,7 +113,7 @@ func TestACleanStopDrainsAndFreesTheBus(t *testing.T) {
 		}
 		w.start()
 		after(time.Minute)
-		if w.spark.Adds() != 2 || w.log.count("bus attached") != 2 {
+		if w.spark.Adds() != 2 || w.log.count("state=attached") != 2 {
 			t.Errorf("%d ADDs, log:\n%s", w.spark.Adds(), w.log)
 		}
 		w.halt()
@@ -191,7 +191,7 @@ func TestDefiniteRefusalsEndTheBridge(t *testing.T) {
 		code    int
 		says    string
 	}{
-		"wrong token": {connecttest.Options{Token: "right"}, func(w *world) {}, 2, "token"},
+		"wrong token": {connecttest.Options{Token: "right"}, func(*world) {}, 2, "token"},
 		"session closed": {connecttest.Options{}, func(w *world) {
 			w.job().Close()
 		}, 1, "new session_id"},

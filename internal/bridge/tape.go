@@ -41,6 +41,7 @@ type cursor struct {
 	sink  string
 }
 
+// Save stores the place.
 func (c cursor) Save(next uint64) error {
 	return c.state.SaveCursors(map[string]uint64{c.sink: next})
 }
