@@ -9,6 +9,7 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"sparkbridge/connect/sparkpb"
 )
@@ -17,15 +18,28 @@ import (
 // that a test does to a session.
 type client struct {
 	t             *testing.T
+	conn          grpc.ClientConnInterface
 	rpc           sparkpb.SparkConnectServiceClient
 	user, session string
 	observed      *string // server-side session id that is sent along, if any
 }
 
+// bearer is a token that a client shows; empty: it shows none.
+type bearer string
+
+func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	if b == "" {
+		return nil, nil
+	}
+	return map[string]string{"authorization": "Bearer " + string(b)}, nil
+}
+
+func (bearer) RequireTransportSecurity() bool { return false }
+
 type responses = grpc.ServerStreamingClient[sparkpb.ExecutePlanResponse]
 
 func newClient(t *testing.T, conn grpc.ClientConnInterface) *client {
-	return &client{t: t, rpc: sparkpb.NewSparkConnectServiceClient(conn), user: "tester", session: uuid.NewString()}
+	return &client{t: t, conn: conn, rpc: sparkpb.NewSparkConnectServiceClient(conn), user: "tester", session: uuid.NewString()}
 }
 
 func (c *client) context() *sparkpb.UserContext { return &sparkpb.UserContext{UserId: c.user} }
@@ -152,21 +166,49 @@ func receive(t *testing.T, stream responses) *sparkpb.ExecutePlanResponse {
 	return frame
 }
 
-// acknowledged reads the acknowledgement of an ADD.
-func acknowledged(t *testing.T, stream responses) *sparkpb.ExecutePlanResponse {
-	t.Helper()
-	frame := receive(t, stream)
-	if !frame.GetStreamingQueryListenerEventsResult().GetListenerBusListenerAdded() {
-		t.Fatalf("first frame of an ADD is %v, want the acknowledgement", frame)
+// bus is an open listener bus, read over the clean ends of its streams.
+type bus struct {
+	client    *client
+	operation string
+	stream    responses
+	first     *sparkpb.ExecutePlanResponse // the acknowledgement
+	last      string                       // id of the last response that was read
+}
+
+// open sends an ADD and reads the acknowledgement. A fresh server may need longer for
+// that than one stream lasts.
+func (c *client) open() *bus {
+	c.t.Helper()
+	b := &bus{client: c}
+	b.operation, b.stream = c.add(c.t.Context())
+	b.first = b.next()
+	if !b.first.GetStreamingQueryListenerEventsResult().GetListenerBusListenerAdded() {
+		c.t.Fatalf("first frame of an ADD is %v, want the acknowledgement", b.first)
 	}
-	return frame
+	return b
+}
+
+func (b *bus) next() *sparkpb.ExecutePlanResponse {
+	b.client.t.Helper()
+	for {
+		frame, err := b.stream.Recv()
+		if err == io.EOF {
+			b.stream = b.client.reattach(b.client.t.Context(), b.operation, b.last)
+			continue
+		}
+		if err != nil {
+			b.client.t.Fatalf("read bus: %v", err)
+		}
+		b.last = frame.GetResponseId()
+		return frame
+	}
 }
 
 // event reads on to the next event.
-func event(t *testing.T, stream responses) *sparkpb.ExecutePlanResponse {
-	t.Helper()
+func (b *bus) event() *sparkpb.ExecutePlanResponse {
+	b.client.t.Helper()
 	for {
-		if frame := receive(t, stream); len(frame.GetStreamingQueryListenerEventsResult().GetEvents()) > 0 {
+		if frame := b.next(); len(frame.GetStreamingQueryListenerEventsResult().GetEvents()) > 0 {
 			return frame
 		}
 	}
@@ -194,4 +236,55 @@ func class(err error) string {
 		}
 	}
 	return ""
+}
+
+// active lists the queries that run in the session.
+func (c *client) active() []*sparkpb.StreamingQueryManagerCommandResult_StreamingQueryInstance {
+	c.t.Helper()
+	frames, err := drain(c.execute(c.t.Context(), "", &sparkpb.Command{CommandType: &sparkpb.Command_StreamingQueryManagerCommand{
+		StreamingQueryManagerCommand: &sparkpb.StreamingQueryManagerCommand{
+			Command: &sparkpb.StreamingQueryManagerCommand_Active{Active: true},
+		},
+	}}))
+	if err != nil {
+		c.t.Fatalf("ask for active queries: %v", err)
+	}
+	for _, frame := range frames {
+		if result := frame.GetStreamingQueryManagerCommandResult(); result != nil {
+			return result.GetActive().GetActiveQueries()
+		}
+	}
+	c.t.Fatalf("active queries: no answer in %v", frames)
+	return nil
+}
+
+// ask is the status command about one run.
+func (c *client) ask(run *sparkpb.StreamingQueryInstanceId) (*sparkpb.StreamingQueryCommandResult, error) {
+	frames, err := drain(c.execute(c.t.Context(), "", &sparkpb.Command{CommandType: &sparkpb.Command_StreamingQueryCommand{
+		StreamingQueryCommand: &sparkpb.StreamingQueryCommand{
+			QueryId: run, Command: &sparkpb.StreamingQueryCommand_Status{Status: true},
+		},
+	}}))
+	for _, frame := range frames {
+		if result := frame.GetStreamingQueryCommandResult(); result != nil {
+			return result, err
+		}
+	}
+	return nil, err
+}
+
+// executeAny sends a request of another type with the same meaning on the wire.
+func (c *client) executeAny(ctx context.Context, request proto.Message) responses {
+	c.t.Helper()
+	stream, err := c.conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, sparkpb.ExecutePlanMethod)
+	if err == nil {
+		err = stream.SendMsg(request)
+	}
+	if err == nil {
+		err = stream.CloseSend()
+	}
+	if err != nil {
+		c.t.Fatalf("execute: %v", err)
+	}
+	return &grpc.GenericClientStream[sparkpb.ExecutePlanRequest, sparkpb.ExecutePlanResponse]{ClientStream: stream}
 }

@@ -1,9 +1,18 @@
 package connecttest_test
 
 import (
+	"flag"
+	"log"
 	"testing"
 
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	// The tests against real servers wait more than they work: more of them at once than
+	// there are processors is right here, unless somebody says otherwise.
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		log.Fatal(err)
+	}
+	goleak.VerifyTestMain(m)
+}

@@ -8,9 +8,10 @@ import (
 )
 
 // release forgets an operation or its first responses. That an operation is not known
-// is no error: it is forgotten, as was wished.
+// is no error: it is forgotten, as was wished. The server-side session id that the client
+// has observed is not looked at here, unlike in the other calls.
 func (s *Server) release(in *sparkpb.ReleaseExecuteRequest) (*sparkpb.ReleaseExecuteResponse, error) {
-	session, err := s.find(in.GetUserContext(), in.GetSessionId(), in.GetClientObservedServerSideSessionId())
+	session, err := s.find(in.GetUserContext(), in.GetSessionId(), "")
 	if err != nil {
 		return nil, err
 	}
@@ -33,6 +34,7 @@ func (s *Server) release(in *sparkpb.ReleaseExecuteRequest) (*sparkpb.ReleaseExe
 // and says so; the operation is gone all the same.
 func (session *Session) releaseAll(op *operation) error {
 	session.discard(op)
+	session.released[op.id] = true
 	if !op.silent {
 		return nil
 	}

@@ -1,7 +1,6 @@
 package connecttest_test
 
 import (
-	"io"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,35 +31,23 @@ func session(t *testing.T, s *connecttest.Server, c *client) *connecttest.Sessio
 func TestADayOfEventsOverCleanEnds(t *testing.T) {
 	inBubble(t, connecttest.Options{}, func(t *testing.T, s *connecttest.Server, c *client) {
 		job := session(t, s, c)
-		operation, stream := c.add(t.Context())
-		last := acknowledged(t, stream).GetResponseId()
+		b := c.open()
 		time.AfterFunc(time.Hour, func() { job.Progress(`{"batchId":0}`) })
-		for got := 0; got < 24; {
-			frame, err := stream.Recv()
-			if err == io.EOF {
-				stream = c.reattach(t.Context(), operation, last)
-				continue
-			}
-			if err != nil {
+		for range 24 {
+			b.event()
+			time.AfterFunc(time.Hour, func() { job.Progress(`{"batchId":1}`) })
+			if err := c.releaseUntil(b.operation, b.last); err != nil {
 				t.Fatal(err)
-			}
-			last = frame.GetResponseId()
-			if len(frame.GetStreamingQueryListenerEventsResult().GetEvents()) > 0 {
-				got++
-				time.AfterFunc(time.Hour, func() { job.Progress(`{"batchId":1}`) })
-				if err := c.releaseUntil(operation, last); err != nil {
-					t.Fatal(err)
-				}
 			}
 		}
 		if got := s.Reattaches(); got < 24*29 {
 			t.Errorf("reattached %d times in a day, want once every two minutes", got)
 		}
 		c.remove()
-		if frames, err := drain(stream); err != nil || frames[len(frames)-1].GetResultComplete() == nil {
+		if frames, err := drain(b.stream); err != nil || frames[len(frames)-1].GetResultComplete() == nil {
 			t.Fatalf("after REMOVE: %v, %v", frames, err)
 		}
-		if got := len(s.ReleasedUntil(operation)); got != 24 {
+		if got := len(s.ReleasedUntil(b.operation)); got != 24 {
 			t.Errorf("released %d times, want 24", got)
 		}
 	})
@@ -69,12 +56,11 @@ func TestADayOfEventsOverCleanEnds(t *testing.T) {
 func TestRestartForgetsSessions(t *testing.T) {
 	inBubble(t, connecttest.Options{}, func(t *testing.T, s *connecttest.Server, c *client) {
 		c.create()
-		_, stream := c.add(t.Context())
-		acknowledged(t, stream)
+		b := c.open()
 		if err := s.Stop(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := drain(stream); status.Code(err) != codes.Unavailable {
+		if _, err := drain(b.stream); status.Code(err) != codes.Unavailable {
 			t.Fatalf("stream of a dead server: %v, want UNAVAILABLE", err)
 		}
 		if err := c.probe(); status.Code(err) != codes.Unavailable {

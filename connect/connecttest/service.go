@@ -58,7 +58,8 @@ func (s *Server) execute(in *sparkpb.ExecutePlanRequest) (*reader, error) {
 	if op, ok := session.operations[id]; ok {
 		return s.executeAgain(op, in.GetPlan(), reattachable)
 	}
-	if session.abandoned[id] {
+	// An id is spent with its operation; only Spark 4.0 takes a released one again.
+	if session.abandoned[id] || session.released[id] && s.options.Version != Spark40 {
 		return nil, s.handleError(classAbandoned, id)
 	}
 	op := session.newOperation(id, in.GetPlan(), reattachable)

@@ -18,7 +18,8 @@ type Session struct {
 	serverSide string
 	closed     bool
 	operations map[string]*operation
-	abandoned  map[string]bool
+	abandoned  map[string]bool // ids of operations that nobody read for too long
+	released   map[string]bool // ids of operations that a client ended
 	slot       slot
 	emitted    []Emitted
 	queries    []*Query
@@ -94,6 +95,7 @@ func (s *Server) newSession(key sessionKey) *Session {
 		server: s, user: key.user, id: key.id,
 		operations: map[string]*operation{},
 		abandoned:  map[string]bool{},
+		released:   map[string]bool{},
 	}
 	if s.options.Version != Spark35 {
 		session.serverSide = uuid.NewString()
