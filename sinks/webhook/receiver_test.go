@@ -5,10 +5,12 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -20,12 +22,18 @@ import (
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// receiver is a real HTTP server that keeps what is posted to it.
+// receiver is a real HTTP server that keeps what is posted to it. It answers at
+// once and reads the events only when it is asked for them.
 type receiver struct {
 	*httptest.Server
 	mu       sync.Mutex
+	posts    []post // not read yet
 	messages []sinktest.Message
-	problems []string
+}
+
+type post struct {
+	header http.Header
+	body   []byte
 }
 
 func newReceiver(t testing.TB) *receiver {
@@ -34,9 +42,6 @@ func newReceiver(t testing.TB) *receiver {
 	t.Cleanup(func() {
 		r.CloseClientConnections()
 		r.Close()
-		for _, p := range r.problems {
-			t.Error(p)
-		}
 	})
 	return r
 }
@@ -46,37 +51,41 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if err != nil {
 		return // the client was cut off: not received
 	}
-	m, problem := read(req, body)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if problem != "" {
-		r.problems = append(r.problems, problem)
-	}
-	r.messages = append(r.messages, m)
+	r.posts = append(r.posts, post{req.Header, body})
 	w.WriteHeader(http.StatusNoContent)
 }
 
 func (r *receiver) received(context.Context) ([]sinktest.Message, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return append([]sinktest.Message(nil), r.messages...), nil
+	for _, p := range r.posts {
+		m, err := read(p)
+		if err != nil {
+			return nil, err
+		}
+		r.messages = append(r.messages, m)
+	}
+	r.posts = nil
+	return slices.Clone(r.messages), nil
 }
 
 // read takes a structured CloudEvent apart without re-encoding its data.
-func read(req *http.Request, body []byte) (m sinktest.Message, problem string) {
-	if got := req.Header.Get("Content-Type"); got != sinks.StructuredContentType {
-		problem = "content type " + got
+func read(p post) (sinktest.Message, error) {
+	m := sinktest.Message{Attributes: map[string]string{}, IDs: p.header["Webhook-Id"]}
+	if got := p.header.Get("Content-Type"); got != sinks.StructuredContentType {
+		return m, fmt.Errorf("content type %q", got)
 	}
 	var doc map[string]json.RawMessage
-	if err := json.Unmarshal(body, &doc); err != nil {
-		return m, "body is not JSON: " + err.Error()
+	if err := json.Unmarshal(p.body, &doc); err != nil {
+		return m, fmt.Errorf("read body: %w", err)
 	}
-	m = sinktest.Message{Attributes: map[string]string{}, IDs: []string{req.Header.Get("webhook-id")}}
 	for name, value := range doc {
 		var text string
 		switch {
 		case name == "data":
-			_, data, _ := bytes.Cut(body, []byte(`"data":`))
+			_, data, _ := bytes.Cut(p.body, []byte(`"data":`))
 			m.Payload = data[:len(data)-1]
 		case name == "data_base64":
 			_ = json.Unmarshal(value, &text)
@@ -90,7 +99,7 @@ func read(req *http.Request, body []byte) (m sinktest.Message, problem string) {
 	m.ContentType = m.Attributes["datacontenttype"]
 	delete(m.Attributes, "datacontenttype")
 	m.PartitionKey = m.Attributes["partitionkey"]
-	return m, problem
+	return m, nil
 }
 
 func TestConformance(t *testing.T) {
@@ -99,7 +108,7 @@ func TestConformance(t *testing.T) {
 		proxy := sinktest.NewProxy(t, server.Listener.Addr().String())
 		return sinktest.Harness{
 			New: func(t testing.TB) sinks.Sink {
-				return newSink(t, webhook.Config{URL: "http://" + proxy.Addr() + "/events", Timeout: 2 * time.Second})
+				return newSink(t, webhook.Config{URL: "http://" + proxy.Addr() + "/events", Timeout: 3 * time.Second})
 			},
 			Received: server.received,
 			Stop:     proxy.Stop, Start: proxy.Start,
