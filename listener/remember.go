@@ -22,7 +22,8 @@ func (a *Admission) Replay(e Event) {
 		return
 	}
 	if e.Kind == Gap {
-		a.marks.Progress(e.RunID, gjson.GetBytes(e.Payload, "toBatchId").Int())
+		batches := gjson.GetManyBytes(e.Payload, "fromBatchId", "toBatchId")
+		a.marks.Gap(e.RunID, dedupe.Range{From: batches[0].Int(), To: batches[1].Int()})
 		return
 	}
 	a.mark(e)

@@ -1,0 +1,71 @@
+package listener
+
+import (
+	"slices"
+	"strings"
+)
+
+// query names the run of an event.
+func (a *Admission) query(e Event) Query {
+	return Query{ID: e.QueryID, RunID: e.RunID, Name: e.Name}
+}
+
+// queryOf names a run.
+func (a *Admission) queryOf(runID string) Query {
+	l := a.life(runID)
+	return Query{ID: l.QueryID, RunID: runID, Name: l.Name}
+}
+
+// predecessors returns the runs of the same query that have no end yet. A query has
+// one run at a time.
+func (a *Admission) predecessors(q Query) []Query {
+	var old []Query
+	for _, runID := range a.marks.Running() {
+		if runID != q.RunID && a.life(runID).QueryID == q.ID {
+			old = append(old, a.queryOf(runID))
+		}
+	}
+	return old
+}
+
+// unsettled returns the runs of which Spark is still to be asked.
+func (a *Admission) unsettled() []Query {
+	var out []Query
+	for _, runID := range a.marks.Incomplete() {
+		a.life(runID).Owed = true
+	}
+	for runID, l := range a.lives {
+		if l.Owed {
+			out = append(out, a.queryOf(runID))
+		}
+	}
+	slices.SortFunc(out, func(x, y Query) int { return strings.Compare(x.RunID, y.RunID) })
+	return out
+}
+
+// owe notes that what happened to the running runs until now may be missing.
+func (a *Admission) owe() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, runID := range a.marks.Running() {
+		a.life(runID).Owed = true
+	}
+}
+
+// startedAs returns an inferred start of the run of an event, if it has none yet.
+func (a *Admission) startedAs(e Event) []Event {
+	l := a.life(e.RunID)
+	if l.QueryID == "" {
+		l.QueryID = e.QueryID
+	}
+	if e.Kind == Progress {
+		l.Name = e.Name
+	}
+	return a.started(e.RunID)
+}
+
+func (a *Admission) isTorn() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.torn
+}
