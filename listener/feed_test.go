@@ -134,10 +134,12 @@ func TestActiveQueriesStartThoughTheStreamIsSilent(t *testing.T) {
 		go func() { result <- f.Run(ctx) }()
 		synctest.Wait()
 		wantIDs(t, *got, "a:started:inferred")
+		sp.change(func() {}) // what was read is before what comes
 		sp.set(Query{ID: "q-a", RunID: "a", Name: "slow"}, Query{ID: "q-b", RunID: "b"})
 		time.Sleep(5*time.Second + time.Millisecond)
 		synctest.Wait()
 		wantIDs(t, *got, "a:started:inferred", "b:started:inferred")
+		sp.change(func() {}) // what was read is before what comes
 		time.Sleep(time.Minute)
 		cancel()
 		if err := <-result; !errors.Is(err, context.Canceled) {

@@ -62,6 +62,7 @@ func TestNoAnswerMakesNoGapAndIsAskedAgain(t *testing.T) {
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		wantIDs(t, *got, "a:started:inferred", "a:progress:1", "a:progress:4", "a:progress:9", "a:terminated")
+		sp.change(func() {}) // what was read is before what comes
 		sp.change(func() { sp.err = nil })
 		time.Sleep(time.Minute)
 		stop()
@@ -183,10 +184,13 @@ func TestEndsThatNobodyToldAreInferred(t *testing.T) {
 				time.Sleep(29 * time.Second)
 				synctest.Wait()
 				wantIDs(t, *got, "a:started:inferred", "a:progress:0")
+				sp.change(func() {}) // what was read is before what comes
 				time.Sleep(time.Minute)
 				synctest.Wait()
 				wantIDs(t, *got, "a:started:inferred", "a:progress:0", "a:terminated:inferred")
+				sp.change(func() {}) // what was read is before what comes
 				end := (*got)[2]
+				sp.change(func() {})
 				if end.Outcome != c.outcome || string(end.Payload) != c.payload || end.Origin != OriginInferred || end.Name != "n-a" {
 					t.Errorf("%+v %s", end, end.Payload)
 				}
@@ -208,6 +212,7 @@ func TestAnEndIsNotInferredWithoutAnAnswer(t *testing.T) {
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		wantIDs(t, *got, "a:started:inferred")
+		sp.change(func() {}) // what was read is before what comes
 		stop()
 	})
 }
@@ -222,6 +227,7 @@ func TestANewRunFirstEndsTheOldOne(t *testing.T) {
 		time.Sleep(6 * time.Second)
 		synctest.Wait()
 		wantIDs(t, *got, "a:started:inferred") // the old run's own end may be on its way
+		sp.change(func() {}) // what was read is before what comes
 		s.push("p1", Raw{Type: TypeProgress, JSON: []byte(`{"progress":{"id":"q","runId":"b","name":"orders","timestamp":"2026-01-01T00:00:00.000Z","batchId":4}}`)})
 		time.Sleep(time.Second)
 		stop()
