@@ -173,15 +173,18 @@ type bus struct {
 	stream    responses
 	first     *sparkpb.ExecutePlanResponse // the acknowledgement
 	last      string                       // id of the last response that was read
+	read      []*sparkpb.ExecutePlanResponse
 }
 
-// open sends an ADD and reads the acknowledgement. A fresh server may need longer for
-// that than one stream lasts.
+// open sends an ADD and reads the acknowledgement. A busy server may need longer for that
+// than one stream lasts; after two seconds it begins to report progress of the execution.
 func (c *client) open() *bus {
 	c.t.Helper()
 	b := &bus{client: c}
 	b.operation, b.stream = c.add(c.t.Context())
-	b.first = b.next()
+	for b.first = b.next(); b.first.GetExecutionProgress() != nil; {
+		b.first = b.next()
+	}
 	if !b.first.GetStreamingQueryListenerEventsResult().GetListenerBusListenerAdded() {
 		c.t.Fatalf("first frame of an ADD is %v, want the acknowledgement", b.first)
 	}
@@ -199,7 +202,7 @@ func (b *bus) next() *sparkpb.ExecutePlanResponse {
 		if err != nil {
 			b.client.t.Fatalf("read bus: %v", err)
 		}
-		b.last = frame.GetResponseId()
+		b.last, b.read = frame.GetResponseId(), append(b.read, frame)
 		return frame
 	}
 }
@@ -229,13 +232,16 @@ func drain(stream responses) (frames []*sparkpb.ExecutePlanResponse, err error) 
 }
 
 // class is Spark's error class of an error, empty where there is none.
-func class(err error) string {
+func class(err error) string { return info(err)["errorClass"] }
+
+// info is what Spark says about an error beside its message.
+func info(err error) map[string]string {
 	for _, detail := range status.Convert(err).Details() {
-		if info, ok := detail.(*errdetails.ErrorInfo); ok {
-			return info.GetMetadata()["errorClass"]
+		if info, ok := detail.(*errdetails.ErrorInfo); ok && info.GetDomain() == "org.apache.spark" {
+			return info.GetMetadata()
 		}
 	}
-	return ""
+	return nil
 }
 
 // active lists the queries that run in the session.
@@ -260,11 +266,15 @@ func (c *client) active() []*sparkpb.StreamingQueryManagerCommandResult_Streamin
 
 // ask is the status command about one run.
 func (c *client) ask(run *sparkpb.StreamingQueryInstanceId) (*sparkpb.StreamingQueryCommandResult, error) {
-	frames, err := drain(c.execute(c.t.Context(), "", &sparkpb.Command{CommandType: &sparkpb.Command_StreamingQueryCommand{
-		StreamingQueryCommand: &sparkpb.StreamingQueryCommand{
-			QueryId: run, Command: &sparkpb.StreamingQueryCommand_Status{Status: true},
-		},
-	}}))
+	return c.askAny(&sparkpb.StreamingQueryCommand{
+		QueryId: run, Command: &sparkpb.StreamingQueryCommand_Status{Status: true},
+	})
+}
+
+func (c *client) askAny(command *sparkpb.StreamingQueryCommand) (*sparkpb.StreamingQueryCommandResult, error) {
+	frames, err := drain(c.execute(c.t.Context(), "", &sparkpb.Command{
+		CommandType: &sparkpb.Command_StreamingQueryCommand{StreamingQueryCommand: command},
+	}))
 	for _, frame := range frames {
 		if result := frame.GetStreamingQueryCommandResult(); result != nil {
 			return result, err

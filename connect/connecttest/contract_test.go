@@ -2,9 +2,14 @@ package connecttest_test
 
 import (
 	"context"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -16,7 +21,7 @@ import (
 // them take effect on a real one.
 const (
 	streamDuration = 3 * time.Second
-	detachedAfter  = 2 * time.Second
+	detachedAfter  = 5 * time.Second
 	maintenance    = time.Second
 	retryBuffer    = 16 << 10
 )
@@ -63,7 +68,7 @@ var contract = []struct {
 	{"abandoned", abandoned},
 	{"lost add repeated", addRepeated},
 	{"same id for another plan", sameIDOtherPlan},
-	{"closing the session completes the bus", closeCompletesBus},
+	{"closing the session ends the bus", closeEndsBus},
 	{"clean end", cleanEnd},
 	{"replay is identical", replayIdentical},
 	{"release until", releaseUntil},
@@ -78,6 +83,7 @@ var contract = []struct {
 	{"unknown query", unknownQuery},
 	{"observed session id", observedSessionID},
 	{"token", tokenDemanded},
+	{"details of an error", errorDetails},
 }
 
 func fakeOptions() connecttest.Options {
@@ -220,6 +226,30 @@ func tokenDemanded(t *testing.T, w world) {
 		}
 	}
 }
+
+func errorDetails(t *testing.T, w world) {
+	c := w.client(t, goodToken)
+	err := c.probe()
+	if st := status.Convert(err); st.Code() != codes.Internal || len(st.Details()) != 1 {
+		t.Fatalf("probe: %v with %v, want INTERNAL with one detail", err, st.Details())
+	}
+	if got := status.Convert(err).Details()[0].(*errdetails.ErrorInfo).GetReason(); got != "org.apache.spark.SparkSQLException" {
+		t.Errorf("reason is %q", got)
+	}
+	said := info(err)
+	if got := slices.Sorted(maps.Keys(said)); !slices.Equal(got, []string{"classes", "errorClass", "errorId", "messageParameters", "sqlState"}) {
+		t.Errorf("metadata has %v", got)
+	}
+	if uuid.Validate(said["errorId"]) != nil || said["sqlState"] != sessionState[w.version()] {
+		t.Errorf("metadata is %v", said)
+	}
+	if !strings.HasPrefix(status.Convert(err).Message(), "[INVALID_HANDLE.SESSION_NOT_FOUND] ") {
+		t.Errorf("message is %q", err)
+	}
+}
+
+// sessionState is the SQLSTATE of errors about sessions: nothing to build on.
+var sessionState = map[connecttest.Version]string{connecttest.Spark42: "08003", connecttest.Spark40: "HY000"}
 
 // driverRestarts is a line of the contract too; it ends every session of its world.
 func driverRestarts(t *testing.T, w restartable) {
