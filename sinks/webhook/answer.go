@@ -39,7 +39,7 @@ func (e *StatusError) Error() string {
 
 // answer reads the response, and gives its connection back.
 func (s *Sink) answer(res *http.Response) error {
-	defer res.Body.Close()
+	defer func() { _ = res.Body.Close() }()
 	head, _ := io.ReadAll(io.LimitReader(res.Body, shownBody)) // a body cut short is still worth showing
 	_, _ = io.CopyN(io.Discard, res.Body, drainedBody)         // at worst the connection is closed
 	if res.StatusCode/100 == 2 {
