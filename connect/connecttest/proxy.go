@@ -111,16 +111,15 @@ func (p *Proxy) carry(_ any, client grpc.ServerStream) error {
 func upload(client grpc.ServerStream, server grpc.ClientStream, cancel func()) {
 	for {
 		var message []byte
-		err := client.RecvMsg(&message)
-		if err == nil {
-			err = server.SendMsg(&message)
-		} else if err == io.EOF {
+		if err := client.RecvMsg(&message); errors.Is(err, io.EOF) {
 			_ = server.CloseSend() // never fails
 			return
-		}
-		if err != nil {
+		} else if err != nil {
 			cancel()
 			return
+		}
+		if err := server.SendMsg(&message); err != nil {
+			return // download learns the reason
 		}
 	}
 }
@@ -134,7 +133,7 @@ func (p *Proxy) download(method string, server grpc.ClientStream, client grpc.Se
 	}
 	for {
 		var message []byte
-		if err := server.RecvMsg(&message); err == io.EOF {
+		if err := server.RecvMsg(&message); errors.Is(err, io.EOF) {
 			return nil
 		} else if err != nil {
 			return err

@@ -112,7 +112,7 @@ func TestLargeEventsAndUnsentOnesAreKept(t *testing.T) {
 }
 
 func TestSpark35HasNoBus(t *testing.T) {
-	inBubble(t, connecttest.Options{Version: connecttest.Spark35}, func(t *testing.T, s *connecttest.Server, c *client) {
+	inBubble(t, connecttest.Options{Version: connecttest.Spark35}, func(t *testing.T, _ *connecttest.Server, c *client) {
 		if id := c.create(); id != "" {
 			t.Errorf("Spark 3.5 has no server-side session id, got %s", id)
 		}
