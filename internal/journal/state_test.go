@@ -219,7 +219,7 @@ func stateIsRight(t *testing.T, dir string, b []byte) bool {
 		}
 		return false
 	}
-	defer db.Close() //nolint:errcheck // the copy is thrown away
+	defer db.Close()
 	s := State{db: db, end: func() uint64 { return 4 }}
 	if next, ok, err := s.Cursor("sink"); next != 4 || !ok || err != nil || facts.end != 4 {
 		t.Fatalf("cursor %d, %v, %v, end %d", next, ok, err, facts.end)

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -134,7 +135,7 @@ func readFacts(db *bolt.DB, path string) (facts stateFacts, err error) {
 				return &DamageError{path, -1, fmt.Sprintf("there are no %s", name)}
 			}
 			if err := bucket.ForEach(func(key, stored []byte) error {
-				if string(key) == string(keyTotal) {
+				if bytes.Equal(key, keyTotal) {
 					return nil
 				}
 				value, ok := unseal(name, key, stored)
@@ -157,7 +158,7 @@ func readFacts(db *bolt.DB, path string) (facts stateFacts, err error) {
 
 // note takes in a value of the state.
 func (f *stateFacts) note(path string, bucket, key, value []byte) error {
-	if string(bucket) == string(bucketResume) {
+	if bytes.Equal(bucket, bucketResume) {
 		return nil // a blob, and no number before it
 	}
 	if len(value) < 8 {
@@ -165,15 +166,15 @@ func (f *stateFacts) note(path string, bucket, key, value []byte) error {
 	}
 	n := binary.BigEndian.Uint64(value)
 	switch {
-	case string(bucket) != string(bucketMeta):
+	case !bytes.Equal(bucket, bucketMeta):
 		if n > f.furthest {
 			f.furthest, f.namedBy = n, fmt.Sprintf("%s of %s", bucket, key)
 		}
-	case string(key) == string(keyVersion) && n != formatVersion:
+	case bytes.Equal(key, keyVersion) && n != formatVersion:
 		return &VersionError{path, uint32(n), formatVersion}
-	case string(key) == string(keyJournal):
+	case bytes.Equal(key, keyJournal):
 		f.journal = n
-	case string(key) == string(keyEnd):
+	case bytes.Equal(key, keyEnd):
 		f.end = n
 	}
 	return nil
