@@ -10,8 +10,10 @@ FETCH := python3 integration/servers/fetch.py
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
-# What the integration tests run against.
-SERVERS ?= java spark-4.2 spark-4.0 spark-3.5 kafka
+# What the integration tests run against, and the packages that have some: their
+# tests run one package after the other, since each starts servers of its own.
+SERVERS ?= java spark-4.2 spark-4.0 kafka
+INTEGRATION_PACKAGES = $(shell grep -rl --include='*_test.go' '^//go:build.*integration' . | xargs -n1 dirname | sort -u)
 INTEGRATION_TIMEOUT ?= 20m
 DEMO_SECONDS ?=
 export DEMO_SECONDS
@@ -33,7 +35,7 @@ unit: ## run the unit tests, with the race detector and in random order
 
 .PHONY: integration
 integration: servers ## run the tests against real Spark, Kafka and NATS
-	$(TOOL) gotestsum --format pkgname-and-test-fails -- -tags integration -p 1 -count=1 -timeout $(INTEGRATION_TIMEOUT) ./...
+	$(TOOL) gotestsum --format pkgname-and-test-fails -- -tags integration -p 1 -count=1 -timeout $(INTEGRATION_TIMEOUT) $(INTEGRATION_PACKAGES)
 
 .PHONY: servers
 servers: ## fetch the real servers into the cache (once)

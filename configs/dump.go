@@ -13,12 +13,12 @@ import (
 // MarshalJSON writes the effective configuration with the keys of the file, in
 // their order, and without secrets: tokens, passwords and the paths of URLs are
 // hidden. It is for people to read; it cannot be loaded again.
-func (c *Config) MarshalJSON() ([]byte, error) {
-	return json.Marshal(shown(reflect.ValueOf(c).Elem()))
+func (c Config) MarshalJSON() ([]byte, error) {
+	return json.Marshal(shown(reflect.ValueOf(c)))
 }
 
 // MarshalYAML writes the same as MarshalJSON, as a file would have it.
-func (c *Config) MarshalYAML() (any, error) {
+func (c Config) MarshalYAML() (any, error) {
 	text, err := json.Marshal(c)
 	if err != nil {
 		return nil, fmt.Errorf("show configuration: %w", err)

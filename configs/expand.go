@@ -30,7 +30,7 @@ func readValueFile(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer f.Close()
+	defer f.Close() //nolint:errcheck // only read from
 	data, err := io.ReadAll(io.LimitReader(f, maxValueBytes+1))
 	if err != nil {
 		return "", err

@@ -38,7 +38,7 @@ func readFile(path string) ([]byte, error) {
 	if err != nil {
 		return nil, Errors{{File: path, Problem: "cannot be read: " + reason(err)}}
 	}
-	defer f.Close()
+	defer f.Close() //nolint:errcheck // only read from
 	data, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
 	if err != nil {
 		return nil, Errors{{File: path, Problem: "cannot be read: " + reason(err)}}

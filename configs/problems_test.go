@@ -126,7 +126,7 @@ sinks:
 func TestNearest(t *testing.T) {
 	keys := []string{"name", "remote", "poll_interval"}
 	for word, want := range map[string]string{
-		"remot": "remote", "Remote": "remote", "poll-interval": "poll_interval", "pollInterval": "poll_interval", "nmae": "name",
+		"remot": "remote", "Remote": "remote", "poll-interval": "poll_interval", "pollInterval": "poll_interval", "naem": "name",
 		"xyz": "", "takeover": "", "": "", strings.Repeat("a", 1000): "",
 	} {
 		if got := nearest(word, keys); got != want {

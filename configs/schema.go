@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+
+	"gopkg.in/yaml.v3"
 )
 
 // schemaID names the dialect that Schema is written in.
@@ -68,17 +70,30 @@ func schemaOf(k key) node {
 		n = append(n, member{"default", k.typedDefault()})
 	}
 	if k.example != "" {
-		n = append(n, member{"examples", []string{k.example}})
+		n = append(n, member{"examples", []any{k.typedExample()}})
 	}
 	return n
 }
 
 // description is the doc, with what a schema cannot say otherwise.
 func (k key) description() string {
-	if k.min != "" {
-		return k.doc + " At least " + k.min + "."
+	text := k.doc
+	if k.formText != "" {
+		text += " Its form: " + k.formText + "."
 	}
-	return k.doc
+	if k.min != "" {
+		text += " At least " + k.min + "."
+	}
+	return text
+}
+
+// typedExample is the example as YAML reads it, since that of a list is a list.
+func (k key) typedExample() any {
+	var example any
+	if err := yaml.Unmarshal([]byte(k.example), &example); err != nil {
+		panic(fmt.Sprintf("configs: example of %s: %v", k.name, err))
+	}
+	return example
 }
 
 func (k key) typedDefault() any {

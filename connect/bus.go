@@ -210,11 +210,7 @@ func (b *Bus) Finish(ctx context.Context) error {
 // remove removes our listener, and notes that it has gone: what holds the bus after
 // that is somebody else's.
 func (b *Bus) remove(ctx context.Context) error {
-	gone := b.reader.done
-	if b.over != nil {
-		gone = nil // it ended for another reason
-	}
-	if err := b.s.removeListener(ctx, gone); err != nil {
+	if err := b.s.removeListener(ctx, b.reader.completed); err != nil {
 		return err
 	}
 	b.point.Removed, b.dirty = true, true

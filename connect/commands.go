@@ -36,10 +36,10 @@ func (s *Session) reattachRequest(op, last string) *sparkpb.ReattachExecuteReque
 	return r
 }
 
-// removeListener removes the listener of the session, whoever's it is, unless ended
-// tells that it has gone already: repeating it then could hit the next owner's. A
+// removeListener removes the listener of the session, whoever's it is, unless gone
+// tells that it has ended already: repeating it then could hit the next owner's. A
 // session or bus that is not there needs nothing.
-func (s *Session) removeListener(ctx context.Context, ended <-chan struct{}) error {
+func (s *Session) removeListener(ctx context.Context, gone <-chan struct{}) error {
 	asking, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stop := make(chan struct{})
@@ -47,7 +47,7 @@ func (s *Session) removeListener(ctx context.Context, ended <-chan struct{}) err
 	go func() {
 		defer close(watcher)
 		select {
-		case <-ended:
+		case <-gone:
 			cancel()
 		case <-stop:
 		}

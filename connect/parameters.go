@@ -94,7 +94,7 @@ func (r *Remote) set(key, value string) (err error) {
 }
 
 func (r *Remote) setOther(key, value string) (err error) {
-	if lower := strings.ToLower(key); lower != key && slices.Contains(parameterNames, lower) {
+	if lower := strings.ToLower(key); lower != key && (slices.Contains(parameterNames, lower) || strings.HasPrefix(lower, "grpc_keepalive_")) {
 		return &RemoteError{Part: key, Problem: "is not in lower case", Next: "write " + lower}
 	}
 	name, ok := strings.CutPrefix(key, "grpc_keepalive_")

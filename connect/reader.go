@@ -49,13 +49,14 @@ type reader struct {
 		last  time.Time
 	}
 
-	answered chan struct{} // closed when the server has shown that it has the operation
-	answer   sync.Once
-	acked    chan struct{} // closed when the listener was acknowledged
-	ack      sync.Once
-	breaks   atomic.Int64 // how often a stream broke
-	removing atomic.Bool  // we have asked for the end
-	done     chan struct{}
+	answered  chan struct{} // closed when the server has shown that it has the operation
+	answer    sync.Once
+	acked     chan struct{} // closed when the listener was acknowledged
+	ack       sync.Once
+	breaks    atomic.Int64  // how often a stream broke
+	removing  atomic.Bool   // we have asked for the end
+	completed chan struct{} // closed when the operation is complete
+	done      chan struct{}
 }
 
 func newReader(s *Session, p ResumePoint, q *queue, log *slog.Logger) *reader {
@@ -63,7 +64,8 @@ func newReader(s *Session, p ResumePoint, q *queue, log *slog.Logger) *reader {
 		s: s, op: p.OperationID, queue: q, log: log,
 		last: p.LastResponseID, added: p.Added,
 		waits: newWaits(), rivals: newWaits(), notice: notice{log: log},
-		answered: make(chan struct{}), acked: make(chan struct{}), done: make(chan struct{}),
+		answered: make(chan struct{}), acked: make(chan struct{}),
+		completed: make(chan struct{}), done: make(chan struct{}),
 	}
 }
 
@@ -175,6 +177,7 @@ func (r *reader) healthy() {
 
 // completion is what the end of the operation means.
 func (r *reader) completion() error {
+	close(r.completed)
 	if r.removing.Load() {
 		return io.EOF
 	}

@@ -28,7 +28,7 @@ type cursorKeeper struct {
 func newCursorKeeper(store Cursor, log *slog.Logger) *cursorKeeper {
 	return &cursorKeeper{
 		store:  store,
-		outage: outage{log: log, failed: "save of the cursor failed", recovered: "save of the cursor recovered"},
+		outage: outage{log: log, step: "save cursor"},
 		moved:  make(chan struct{}, 1),
 	}
 }

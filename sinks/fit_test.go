@@ -193,3 +193,12 @@ func withoutTexts(v any) any {
 	}
 	return v
 }
+
+// BenchmarkFit cuts an exception of 6 MB, the largest that was seen on a real bus.
+func BenchmarkFit(b *testing.B) {
+	doc := []byte(`{"exception":"` + strings.Repeat(`\tat org.apache.spark.Größe$1.apply(Größe.scala:1)\n`, 115_000) + `"}`)
+	b.SetBytes(int64(len(doc)))
+	for b.Loop() {
+		sinks.Fit(listener.Event{Payload: doc}, 1<<20, payloadSize)
+	}
+}

@@ -12,8 +12,8 @@ const remindEvery = time.Minute
 // one, a different one, a reminder while they last, and the recovery. It belongs
 // to one goroutine.
 type outage struct {
-	log               *slog.Logger
-	failed, recovered string // messages
+	log  *slog.Logger
+	step string // what fails, for the log
 
 	since  time.Time // of the first failure in a row
 	count  int       // failures in a row
@@ -32,8 +32,8 @@ func (o *outage) fail(err error, attrs ...any) {
 		return
 	}
 	o.text, o.logged = text, now
-	attrs = append([]any{"err", err, "failures", o.count, "failing_for", now.Sub(o.since)}, attrs...)
-	o.log.Warn(o.failed, attrs...)
+	attrs = append([]any{"step", o.step, "err", err, "failures", o.count, "failing_for", now.Sub(o.since)}, attrs...)
+	o.log.Warn("sink fails, will try again", attrs...)
 }
 
 // over ends the outage, and tells whether there was one.
@@ -41,7 +41,7 @@ func (o *outage) over() bool {
 	if o.count == 0 {
 		return false
 	}
-	o.log.Info(o.recovered, "failures", o.count, "failed_for", time.Since(o.since))
+	o.log.Info("sink works again", "step", o.step, "failures", o.count, "failed_for", time.Since(o.since))
 	o.count, o.text = 0, ""
 	return true
 }

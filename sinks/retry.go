@@ -15,10 +15,10 @@ const healthyAfter = 10 * time.Second
 type Retry struct {
 	// Initial is the wait after the first failure, doubled with each further one.
 	// Default 500ms.
-	Initial time.Duration `yaml:"initial" doc:"Wait after the first failure; doubled with each further one."`
+	Initial time.Duration
 	// Max bounds the waits. Default 1m. Each wait is up to half as long or half
 	// as long again, so that many sinks do not return at the same moment.
-	Max time.Duration `yaml:"max" doc:"Longest wait between two attempts. A destination that is down is never given up."`
+	Max time.Duration
 }
 
 // backOff is the waits of one worker.

@@ -94,7 +94,7 @@ func NewWorker(o Options) *Worker {
 		source:  o.Source,
 		backoff: newBackOff(o.Retry),
 		cursor:  newCursorKeeper(o.Cursor, log),
-		outage:  outage{log: log, failed: "delivery failed", recovered: "delivery recovered"},
+		outage:  outage{log: log, step: "deliver"},
 		log:     log,
 	}
 }

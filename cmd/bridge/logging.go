@@ -18,7 +18,7 @@ func newLogger(w io.Writer, c configs.Log) *slog.Logger {
 	if c.Format == configs.LogJSON || c.Format == configs.LogAuto && !terminal {
 		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: c.Level.Level(), ReplaceAttr: readable}))
 	}
-	return slog.New(tint.NewHandler(w, &tint.Options{Level: c.Level.Level(), NoColor: !terminal || os.Getenv("NO_COLOR") != ""}))
+	return slog.New(tint.NewTextHandler(w, &tint.Options{Level: c.Level.Level(), NoColor: !terminal || os.Getenv("NO_COLOR") != ""}))
 }
 
 func isTerminal(w io.Writer) bool {

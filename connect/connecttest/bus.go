@@ -101,6 +101,9 @@ func (session *Session) addBus(op *operation) {
 		return
 	}
 	session.slot = slot{taken: true, operation: op}
+	if session.server.options.SlowAdd {
+		op.addProgress()
+	}
 	added := true
 	op.add(events(&sparkpb.StreamingQueryListenerEventsResult{ListenerBusListenerAdded: &added}))
 	op.addProgress()

@@ -2,6 +2,7 @@ package connecttest_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"testing"
 
@@ -140,22 +141,6 @@ func (c *client) reattach(ctx context.Context, operation, last string) responses
 	return stream
 }
 
-func addCommand() *sparkpb.Command {
-	return busCommand(&sparkpb.StreamingQueryListenerBusCommand{
-		Command: &sparkpb.StreamingQueryListenerBusCommand_AddListenerBusListener{AddListenerBusListener: true},
-	})
-}
-
-func removeCommand() *sparkpb.Command {
-	return busCommand(&sparkpb.StreamingQueryListenerBusCommand{
-		Command: &sparkpb.StreamingQueryListenerBusCommand_RemoveListenerBusListener{RemoveListenerBusListener: true},
-	})
-}
-
-func busCommand(command *sparkpb.StreamingQueryListenerBusCommand) *sparkpb.Command {
-	return &sparkpb.Command{CommandType: &sparkpb.Command_StreamingQueryListenerBusCommand{StreamingQueryListenerBusCommand: command}}
-}
-
 // receive reads the next frame, which must come.
 func receive(t *testing.T, stream responses) *sparkpb.ExecutePlanResponse {
 	t.Helper()
@@ -166,59 +151,11 @@ func receive(t *testing.T, stream responses) *sparkpb.ExecutePlanResponse {
 	return frame
 }
 
-// bus is an open listener bus, read over the clean ends of its streams.
-type bus struct {
-	client    *client
-	operation string
-	stream    responses
-	first     *sparkpb.ExecutePlanResponse // the acknowledgement
-	last      string                       // id of the last response that was read
-}
-
-// open sends an ADD and reads the acknowledgement. A fresh server may need longer for
-// that than one stream lasts.
-func (c *client) open() *bus {
-	c.t.Helper()
-	b := &bus{client: c}
-	b.operation, b.stream = c.add(c.t.Context())
-	b.first = b.next()
-	if !b.first.GetStreamingQueryListenerEventsResult().GetListenerBusListenerAdded() {
-		c.t.Fatalf("first frame of an ADD is %v, want the acknowledgement", b.first)
-	}
-	return b
-}
-
-func (b *bus) next() *sparkpb.ExecutePlanResponse {
-	b.client.t.Helper()
-	for {
-		frame, err := b.stream.Recv()
-		if err == io.EOF {
-			b.stream = b.client.reattach(b.client.t.Context(), b.operation, b.last)
-			continue
-		}
-		if err != nil {
-			b.client.t.Fatalf("read bus: %v", err)
-		}
-		b.last = frame.GetResponseId()
-		return frame
-	}
-}
-
-// event reads on to the next event.
-func (b *bus) event() *sparkpb.ExecutePlanResponse {
-	b.client.t.Helper()
-	for {
-		if frame := b.next(); len(frame.GetStreamingQueryListenerEventsResult().GetEvents()) > 0 {
-			return frame
-		}
-	}
-}
-
 // drain reads to the end of a stream; a clean end is no error.
 func drain(stream responses) (frames []*sparkpb.ExecutePlanResponse, err error) {
 	for {
 		frame, err := stream.Recv()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return frames, nil
 		}
 		if err != nil {
@@ -229,48 +166,16 @@ func drain(stream responses) (frames []*sparkpb.ExecutePlanResponse, err error) 
 }
 
 // class is Spark's error class of an error, empty where there is none.
-func class(err error) string {
+func class(err error) string { return info(err)["errorClass"] }
+
+// info is what Spark says about an error beside its message.
+func info(err error) map[string]string {
 	for _, detail := range status.Convert(err).Details() {
-		if info, ok := detail.(*errdetails.ErrorInfo); ok {
-			return info.GetMetadata()["errorClass"]
+		if info, ok := detail.(*errdetails.ErrorInfo); ok && info.GetDomain() == "org.apache.spark" {
+			return info.GetMetadata()
 		}
 	}
-	return ""
-}
-
-// active lists the queries that run in the session.
-func (c *client) active() []*sparkpb.StreamingQueryManagerCommandResult_StreamingQueryInstance {
-	c.t.Helper()
-	frames, err := drain(c.execute(c.t.Context(), "", &sparkpb.Command{CommandType: &sparkpb.Command_StreamingQueryManagerCommand{
-		StreamingQueryManagerCommand: &sparkpb.StreamingQueryManagerCommand{
-			Command: &sparkpb.StreamingQueryManagerCommand_Active{Active: true},
-		},
-	}}))
-	if err != nil {
-		c.t.Fatalf("ask for active queries: %v", err)
-	}
-	for _, frame := range frames {
-		if result := frame.GetStreamingQueryManagerCommandResult(); result != nil {
-			return result.GetActive().GetActiveQueries()
-		}
-	}
-	c.t.Fatalf("active queries: no answer in %v", frames)
 	return nil
-}
-
-// ask is the status command about one run.
-func (c *client) ask(run *sparkpb.StreamingQueryInstanceId) (*sparkpb.StreamingQueryCommandResult, error) {
-	frames, err := drain(c.execute(c.t.Context(), "", &sparkpb.Command{CommandType: &sparkpb.Command_StreamingQueryCommand{
-		StreamingQueryCommand: &sparkpb.StreamingQueryCommand{
-			QueryId: run, Command: &sparkpb.StreamingQueryCommand_Status{Status: true},
-		},
-	}}))
-	for _, frame := range frames {
-		if result := frame.GetStreamingQueryCommandResult(); result != nil {
-			return result, err
-		}
-	}
-	return nil, err
 }
 
 // executeAny sends a request of another type with the same meaning on the wire.

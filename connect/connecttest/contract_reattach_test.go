@@ -16,6 +16,7 @@ import (
 
 func cleanEnd(t *testing.T, w world) {
 	c := w.client(t, goodToken)
+	w.produce(t, c)
 	b := c.open()
 	for range 2 {
 		frames := ends(t, "stream", b.stream, "")
@@ -27,22 +28,19 @@ func cleanEnd(t *testing.T, w world) {
 		}
 		b.stream = c.reattach(t.Context(), b.operation, b.last)
 	}
-	w.produce(t, c)
 	b.event()
 }
 
-// someEvents opens a bus, lets it carry n events, and returns all frames so far.
+// someEvents opens a bus, lets it carry n events, and returns all responses so far.
 func someEvents(t *testing.T, w world, c *client, n int) (*bus, []*sparkpb.ExecutePlanResponse) {
 	t.Helper()
-	b := c.open()
-	frames := []*sparkpb.ExecutePlanResponse{b.first}
 	w.produce(t, c)
+	b := c.open()
 	for n > 0 {
 		frame := b.next()
-		frames = append(frames, frame)
 		n -= len(frame.GetStreamingQueryListenerEventsResult().GetEvents())
 	}
-	return b, frames
+	return b, b.read
 }
 
 func oneEventAResponse(t *testing.T, w world) {
@@ -65,13 +63,13 @@ func replayIdentical(t *testing.T, w world) {
 	c := w.client(t, goodToken)
 	b, frames := someEvents(t, w, c, 2)
 	for from := range frames {
-		last := ""
+		again := &bus{client: c, operation: b.operation}
 		if from > 0 {
-			last = frames[from-1].GetResponseId()
+			again.last = frames[from-1].GetResponseId()
 		}
-		stream := c.reattach(t.Context(), b.operation, last)
+		again.stream = c.reattach(t.Context(), b.operation, again.last)
 		for i, want := range frames[from:] {
-			if got := receive(t, stream); !proto.Equal(got, want) {
+			if got := again.next(); !proto.Equal(got, want) {
 				t.Fatalf("replay from %d: response %d is %v, want %v", from, i, got, want)
 			}
 		}
@@ -125,11 +123,11 @@ func retryBufferTrimmed(t *testing.T, w world) {
 
 func secondReader(t *testing.T, w world) {
 	c := w.client(t, goodToken)
+	w.produce(t, c)
 	b := c.open()
 	first := b.stream
 	b.stream = c.reattach(t.Context(), b.operation, b.last)
 	ends(t, "the first reader", first, "INVALID_CURSOR.DISCONNECTED")
-	w.produce(t, c)
 	b.event()
 }
 

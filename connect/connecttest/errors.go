@@ -85,8 +85,8 @@ func (s *Server) sqlState(class string) string {
 	if s.options.Version == Spark42 && strings.HasPrefix(class, "INVALID_HANDLE.SESSION_") {
 		return "08003"
 	}
-	if strings.HasPrefix(class, "CONNECT_INVALID_PLAN.") {
-		return "56K00"
+	if strings.HasPrefix(class, "INVALID_CURSOR.") {
+		return "HY109"
 	}
 	return "HY000"
 }

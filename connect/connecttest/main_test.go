@@ -2,7 +2,8 @@ package connecttest_test
 
 import (
 	"flag"
-	"log"
+	"fmt"
+	"os"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -12,7 +13,8 @@ func TestMain(m *testing.M) {
 	// The tests against real servers wait more than they work: more of them at once than
 	// there are processors is right here, unless somebody says otherwise.
 	if err := flag.Set("test.parallel", "8"); err != nil {
-		log.Fatal(err)
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
 	}
 	goleak.VerifyTestMain(m)
 }

@@ -157,6 +157,13 @@ func (c *conn) isFrozen() bool {
 	return c.frozen
 }
 
+// closeFrozen ends what no client can end any more.
+func (c *conn) closeFrozen() {
+	if c.isFrozen() {
+		_ = c.Close() // nobody is there to miss it
+	}
+}
+
 // Read may have begun before the freeze: what it brings is swallowed then.
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)

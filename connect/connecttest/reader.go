@@ -2,6 +2,7 @@ package connecttest
 
 import (
 	"context"
+	"errors"
 	"io"
 	"time"
 
@@ -92,7 +93,7 @@ func (r *reader) leave(since time.Time, err error) error {
 			op.session.discard(op)
 		}
 	}
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		return nil
 	}
 	return err

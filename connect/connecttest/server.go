@@ -55,6 +55,9 @@ type Options struct {
 	// follows the acknowledgement of an ADD and the answer to each command. The real
 	// server sends it in about half of the cases.
 	NoExecutionProgress bool
+	// SlowAdd lets an execution_progress precede the acknowledgement of an ADD, as a
+	// server does that needs more than two seconds for it.
+	SlowAdd bool
 }
 
 func (o Options) withDefaults() Options {
@@ -158,6 +161,7 @@ func (s *Server) Stop() error {
 
 // finish is the end of the test: what is still open then was forgotten by someone.
 func (s *Server) finish(t testing.TB) {
+	s.network.each((*conn).closeFrozen)
 	const patience = 10 * time.Second // a hung-up client needs a moment to be noticed
 	for end := time.Now().Add(patience); time.Now().Before(end) && s.leftovers() > 0; {
 		time.Sleep(10 * time.Millisecond)

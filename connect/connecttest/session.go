@@ -52,6 +52,17 @@ func (session *Session) Close() {
 	session.close()
 }
 
+// Drop ends the session as a busy server may: the reader of the bus is disconnected
+// before anything is told.
+func (session *Session) Drop() {
+	session.server.mu.Lock()
+	defer session.server.mu.Unlock()
+	for _, op := range session.operations {
+		session.discard(op)
+	}
+	session.close()
+}
+
 func (session *Session) close() {
 	for _, q := range session.queries {
 		if q.stop() {

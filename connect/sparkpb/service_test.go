@@ -3,12 +3,15 @@ package sparkpb_test
 import (
 	"context"
 	"net"
+	"strings"
 	"testing"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/test/bufconn"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"sparkbridge/connect/sparkpb"
 )
@@ -120,4 +123,16 @@ func session(t *testing.T, m interface{ GetSessionId() string }, err error) stri
 		t.Fatal(err)
 	}
 	return m.GetSessionId()
+}
+
+func TestNothingIsRegisteredUnderSparksNames(t *testing.T) {
+	protoregistry.GlobalFiles.RangeFiles(func(file protoreflect.FileDescriptor) bool {
+		if file.Package() == "spark.connect" || strings.HasPrefix(file.Path(), "spark/connect/") {
+			t.Errorf("%s claims a name that another Spark client in the program needs", file.Path())
+		}
+		return true
+	})
+	if _, err := protoregistry.GlobalFiles.FindDescriptorByName("sparkbridge.connect.v1.Plan"); err != nil {
+		t.Errorf("our own messages are not registered: %v", err)
+	}
 }

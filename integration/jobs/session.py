@@ -18,7 +18,7 @@ def tell(fact, **fields):
 def join(remote):
     """The session named by a connection string, which is made if it is not there."""
     spark = SparkSession.builder.remote(remote).getOrCreate()
-    tell("session", sessionId=spark.session_id)
+    tell("session", sessionId=spark.session_id, version=spark.version)  # asking for the version makes it
     return spark
 
 

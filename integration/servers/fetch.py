@@ -17,6 +17,7 @@ other value is the path of the java program to use.
 
 import contextlib
 import fcntl
+import functools
 import json
 import os
 import pathlib
@@ -25,6 +26,8 @@ import shutil
 import subprocess
 import sys
 import time
+
+import truststore
 
 VERSIONS = json.loads((pathlib.Path(__file__).parent / "versions.json").read_text())
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "sparkbridge"
@@ -67,11 +70,17 @@ def step_for(name):
 # The targets ---------------------------------------------------------------
 
 
+@functools.cache
 def java():
-    """Chooses the Java runtime and notes its path in java.json, where Go finds it."""
-    found = chosen_java() or bundled_java()
-    replace(CACHE / "java.json", json.dumps({"java": str(found)}))
-    return found
+    """Chooses the Java runtime and notes its path in java.json, where Go finds it.
+
+    Returns the start of a command that runs it.
+    """
+    own = chosen_java()
+    program = own or bundled_java()
+    replace(CACHE / "java.json", json.dumps({"java": str(program)}))
+    store = CACHE / "truststore.jks"
+    return [program] if own or not truststore.write(store) else [program, f"-Djavax.net.ssl.trustStore={store}"]
 
 
 def spark(line):
@@ -153,11 +162,13 @@ def virtualenv(name, requirements, size):
 def jars(name, packages, line, add=lambda folder: None):
     """A folder with the jars of Maven packages and all that they need beside Spark."""
 
+    command = java()
+
     def build(folder):
         ivy = folder / "ivy"
         # SparkSubmit resolves the packages before it runs the class; printing its version is the smallest class there is.
         run(name, "resolve " + packages[0], "look whether Maven packages can be downloaded from here",
-            [java(), "-cp", spark_home(line) / "jars" / "*", "org.apache.spark.deploy.SparkSubmit",
+            [*command, "-cp", spark_home(line) / "jars" / "*", "org.apache.spark.deploy.SparkSubmit",
              "--master", "local[1]", "--conf", f"spark.jars.ivy={ivy}", "--packages", ",".join(packages),
              "--class", "org.apache.spark.deploy.SparkSubmit", "spark-internal", "--version"])
         for jar in (ivy / "jars").glob("*.jar"):
@@ -173,12 +184,17 @@ def spark_home(line):
     return next((CACHE / f"spark-{version}").glob("lib/python*/site-packages/pyspark"))
 
 
+ready = set()  # parts that were spoken of
+
+
 def install(name, wanted, what, build):
     folder = CACHE / name
     stamp = folder / "stamp.json"
     with contextlib.suppress(OSError, ValueError):
         if json.loads(stamp.read_text()) == wanted:
-            print(f"fetch: {name} is there")
+            if name not in ready:
+                print(f"fetch: {name} is there")
+            ready.add(name)
             return folder
     print(f"fetch: {name}: getting {what}", end="", flush=True)
     started = time.monotonic()
@@ -187,6 +203,7 @@ def install(name, wanted, what, build):
     try:
         build(folder)
         replace(stamp, json.dumps(wanted))
+        ready.add(name)
     finally:
         print(f" ({time.monotonic() - started:.0f} s)", flush=True)
     return folder

@@ -99,7 +99,7 @@ func (k *Kafka) CreateTopic(ctx context.Context, name string, partitions int) er
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
 	for {
-		err := k.ask(ctx, func(broker *kafka.Conn) error { return led(broker, name, partitions) })
+		err := k.ask(ctx, func(broker *kafka.Conn) error { return led(broker, name) })
 		if err == nil {
 			return nil
 		}
@@ -111,23 +111,33 @@ func (k *Kafka) CreateTopic(ctx context.Context, name string, partitions int) er
 	}
 }
 
-func led(broker *kafka.Conn, topic string, partitions int) error {
-	found, err := broker.ReadPartitions(topic)
-	if err == nil && len(found) != partitions {
-		err = fmt.Errorf("%d of %d partitions are there", len(found), partitions)
-	}
-	return err
-}
-
-// answers is nil once the broker is registered with its controller.
+// answers is nil once the broker is registered with its controller and leads what it stores:
+// after a kill -9 it first has to wait for the end of its former self's session.
 func (k *Kafka) answers(ctx context.Context) error {
 	return k.ask(ctx, func(broker *kafka.Conn) error {
 		found, err := broker.Brokers()
 		if err == nil && len(found) == 0 {
 			err = errors.New("no broker is registered yet")
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		return led(broker)
 	})
+}
+
+// led is nil if all partitions of the topics, or of all topics, have a leader.
+func led(broker *kafka.Conn, topics ...string) error {
+	partitions, err := broker.ReadPartitions(topics...)
+	if err != nil {
+		return err
+	}
+	for _, partition := range partitions {
+		if partition.Leader.Host == "" {
+			return fmt.Errorf("partition %d of %q has no leader", partition.ID, partition.Topic)
+		}
+	}
+	return nil
 }
 
 // ask uses a connection of its own each time, since kafka-go's clients answer from a cache.
@@ -143,7 +153,7 @@ func (k *Kafka) ask(ctx context.Context, question func(*kafka.Conn) error) error
 	return question(broker)
 }
 
-// properties make a node that is small, and back within 2 s of a kill -9.
+// properties make a node that is small, and soon back after a kill -9.
 func properties(dir string, port, controller int, more map[string]string) map[string]string {
 	all := map[string]string{
 		"process.roles":                                    "broker,controller",
@@ -157,7 +167,7 @@ func properties(dir string, port, controller int, more map[string]string) map[st
 		"auto.create.topics.enable":                        "false",
 		"num.partitions":                                   "1",
 		"log.cleaner.dedupe.buffer.size":                   strconv.Itoa(4 << 20),
-		"broker.session.timeout.ms":                        "1500",
+		"broker.session.timeout.ms":                        "3000",
 		"broker.heartbeat.interval.ms":                     "500",
 		"group.initial.rebalance.delay.ms":                 "0",
 		"offsets.topic.num.partitions":                     "1",

@@ -17,7 +17,7 @@ type lifeline struct {
 }
 
 func tie(server *exec.Cmd) (*lifeline, error) {
-	shell := exec.Command("/bin/sh", "-c", `read -r never; kill -KILL -- "-$1"`, "lifeline", strconv.Itoa(server.Process.Pid))
+	shell := exec.Command("/bin/sh", "-c", `read -r never; kill -s KILL -- "-$1"`, "lifeline", strconv.Itoa(server.Process.Pid))
 	shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // out of reach of the terminal's Ctrl-C
 	held, err := shell.StdinPipe()
 	if err == nil {

@@ -171,7 +171,7 @@ func TestSparkAsksForToken(t *testing.T) {
 	stranger, err := RunJob(t.Context(), &Spark{parts: spark.parts, dir: spark.dir, port: spark.port}, JobOptions{Script: "hold_bus.py"})
 	requireNoError(t, err)
 	stopped(t, stranger)
-	if _, err := stranger.Await(within(t, time.Minute), is("held", "")); err == nil || !strings.Contains(err.Error(), "No authentication token provided") {
+	if _, err := stranger.Await(within(t, time.Minute), is("session", "")); err == nil || !strings.Contains(err.Error(), "No authentication token provided") {
 		t.Errorf("a client without a token got %v", err)
 	}
 }

@@ -140,7 +140,7 @@ func TestAFailedAppendLeavesNothing(t *testing.T) {
 		"sync error":                    func(f *faults) { f.sync = func() error { return unix.EIO } },
 		"no file for the new segment":   func(f *faults) { f.open = func(string) error { return unix.ENOSPC } },
 		"no name for the new segment":   func(f *faults) { f.rename = func() error { return unix.EIO } },
-		"new segment named, not synced": func(f *faults) { f.syncDir = func() error { return unix.EIO } },
+		"new segment named, not synced": func(f *faults) { f.syncDir = func(string) error { return unix.EIO } },
 		"cannot cut after a full disk": func(f *faults) {
 			half(unix.ENOSPC)(f)
 			f.truncate = func() error { return unix.EIO }
@@ -234,5 +234,34 @@ func TestOpenRemovesOnlyItsOwnLeftovers(t *testing.T) {
 		if _, err := os.Stat(dir + "/" + name); errors.Is(err, fs.ErrNotExist) == want {
 			t.Errorf("%s: %v, want it kept: %v", name, err, want)
 		}
+	}
+}
+
+// A process may have died between a write and its sync, or right after making
+// the directory.
+func TestOpenMakesDurableWhatItFinds(t *testing.T) {
+	top := t.TempDir()
+	dir := top + "/a/b"
+	var synced []string
+	f := &faults{syncDir: func(dir string) error {
+		synced = append(synced, dir)
+		return nil
+	}}
+	j := openFaulty(t, dir, Options{}, f)
+	for _, want := range []string{top, top + "/a", dir} {
+		if !slices.Contains(synced, want) {
+			t.Errorf("synced %q, and not %s", synced, want)
+		}
+	}
+	mustAppend(t, j, "x")
+	die(t, j)
+	f = &faults{}
+	openFaulty(t, dir, Options{}, f)
+	if f.syncs.Load() == 0 {
+		t.Error("the last segment was not synced")
+	}
+	f = &faults{sync: func() error { return unix.EIO }}
+	if _, err := open(t.TempDir(), Options{}, f.disk()); !errors.Is(err, unix.EIO) {
+		t.Errorf("Open on a disk that does not sync: %v", err)
 	}
 }

@@ -164,7 +164,7 @@ func drain(j *Journal) (n int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	defer r.Close() //nolint:errcheck // returns nil
+	defer r.Close()
 	for n < *benchRecords {
 		list, err := r.Next(context.Background(), 256, 1<<20)
 		if err != nil {

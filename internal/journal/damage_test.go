@@ -223,7 +223,7 @@ func TestALostSegmentIsNoticed(t *testing.T) {
 // order, and zeros for the others.
 func scatter(rnd *rand.Rand, written []byte) (left []byte, all bool) {
 	const block = 16 // smaller than any disk's, so that frames are torn often
-	left, all = make([]byte, len(written)), true
+	left = make([]byte, len(written))
 	for i := 0; i < len(written); i += block {
 		if rnd.IntN(4) > 0 {
 			copy(left[i:min(i+block, len(written))], written[i:])
@@ -355,7 +355,7 @@ func TestDamageWhileReading(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close() //nolint:errcheck // the test is over
+	defer f.Close()
 	if _, err := f.WriteAt([]byte("X"), at+frameHead); err != nil {
 		t.Fatal(err)
 	}

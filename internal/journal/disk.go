@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 )
 
 // appender is the file that a segment is written to.
@@ -58,6 +59,24 @@ func withoutPath(err error) error {
 		return p.Err
 	}
 	return err
+}
+
+// makeDir makes a directory, and those above it, durably: a journal whose
+// directory is forgotten is lost with it.
+func (d disk) makeDir(dir string) error {
+	if _, err := os.Stat(dir); err == nil {
+		return nil // if it is a file, locking will tell
+	}
+	above := filepath.Dir(dir)
+	if above != dir {
+		if err := d.makeDir(above); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return d.syncDir(above)
 }
 
 // syncDir makes the names in a directory durable.

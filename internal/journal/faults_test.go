@@ -15,7 +15,7 @@ type faults struct {
 	open     func(path string) error
 	rename   func() error
 	remove   func(path string) error
-	syncDir  func() error
+	syncDir  func(dir string) error
 
 	syncs atomic.Int64
 }
@@ -50,7 +50,7 @@ func (f *faults) disk() disk {
 		},
 		syncDir: func(dir string) error {
 			if f.syncDir != nil {
-				if err := f.syncDir(); err != nil {
+				if err := f.syncDir(dir); err != nil {
 					return err
 				}
 			}

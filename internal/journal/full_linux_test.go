@@ -71,6 +71,6 @@ func TestAFullFileSystem(t *testing.T) {
 	if j, err = Open(dir, Options{SegmentBytes: 64 << 10}); err != nil {
 		t.Fatalf("Open on a full disk: %v", err)
 	}
-	defer j.Close() //nolint:errcheck // as above
+	defer j.Close() // as above
 	check()
 }

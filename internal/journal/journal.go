@@ -103,7 +103,7 @@ type Journal struct {
 func Open(dir string, o Options) (*Journal, error) { return open(dir, o, realDisk()) }
 
 func open(dir string, o Options, d disk) (_ *Journal, err error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := d.makeDir(dir); err != nil {
 		return nil, fmt.Errorf("create journal directory %s (journal.dir must name a directory that this user may write to): %w", dir, err)
 	}
 	lock, err := lockDir(dir)

@@ -9,7 +9,10 @@ import (
 	"path/filepath"
 )
 
-const readChunk = 256 << 10
+const (
+	readChunk   = 256 << 10 // bytes that are read at a time
+	readRecords = 256       // records that room is made for at once
+)
 
 // Reader reads the log in order, beside Append, Retain and other readers. One
 // goroutine uses it.
@@ -144,6 +147,7 @@ func (r *Reader) leave() {
 
 // take reads records from the window.
 func (r *Reader) take(maxRecords, maxBytes int) (list []Record, err error) {
+	list = make([]Record, 0, min(max(maxRecords, 1), int(min(r.until-r.next, readRecords))))
 	bytes := 0
 	for r.next < r.until && (len(list) == 0 || len(list) < maxRecords) {
 		f, body, err := r.j.codec.frameAt(&r.w, r.off, r.next)

@@ -28,6 +28,7 @@ var (
 	keyVersion = []byte("version")
 	keyJournal = []byte("journal")
 	keyEnd     = []byte("end")
+	keyTotal   = []byte("total") // of the checksums of all other values
 )
 
 // SaveCursors notes for each sink the sequence that it needs next. A cursor

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -57,15 +58,14 @@ func createState(d disk, dir string, journal uint64) error {
 // openState opens the state of a directory and reads all of it once. Without a
 // file the error is fs.ErrNotExist.
 //
-// bbolt checks its meta pages but trusts the others: it panics on a damaged one,
-// and its memory map faults where the file is too short. Reading everything here
-// turns both into a DamageError.
+// After checkPages nothing should make bbolt panic, or its memory map fault; if
+// something does, it is damage all the same.
 func openState(dir string) (db *bolt.DB, facts stateFacts, err error) {
 	path := filepath.Join(dir, stateName)
-	if info, err := os.Stat(path); err != nil {
+	if b, err := os.ReadFile(path); err != nil {
 		return nil, facts, fmt.Errorf("open state: %w", err)
-	} else if info.Size() == 0 { // bbolt would take it for a new one
-		return nil, facts, &DamageError{path, 0, "the file is empty"}
+	} else if err := checkPages(b); err != nil {
+		return nil, facts, &DamageError{path, -1, err.Error()}
 	}
 	var file *os.File
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
@@ -118,67 +118,86 @@ func openBoltWith(path string, open func(string, int, os.FileMode) (*os.File, er
 	return bolt.Open(path, 0o600, &bolt.Options{
 		Timeout:      time.Second,
 		FreelistType: bolt.FreelistMapType,
-		OpenFile:     open,
+		// The list of free pages has no checksum either, and a wrong one would let
+		// good pages be overwritten. Without it bbolt finds them by itself.
+		NoFreelistSync: true,
+		OpenFile:       open,
 	})
 }
 
 // readFacts reads every value of the state, and checks it.
 func readFacts(db *bolt.DB, path string) (facts stateFacts, err error) {
-	broken := func(format string, args ...any) error {
-		return &DamageError{path, -1, fmt.Sprintf(format, args...)}
-	}
 	err = db.View(func(tx *bolt.Tx) error {
-		meta := tx.Bucket(bucketMeta)
-		if meta == nil {
-			return broken("it is not the state of a journal")
-		}
-		for key, to := range map[string]*uint64{string(keyJournal): &facts.journal, string(keyEnd): &facts.end} {
-			b, ok := unseal(bucketMeta, []byte(key), meta.Get([]byte(key)))
-			if !ok || len(b) != 8 {
-				return broken("checksum of %s does not match", key)
-			}
-			*to = binary.BigEndian.Uint64(b)
-		}
-		for _, name := range [][]byte{bucketCursors, bucketResume, bucketMarks} {
+		var total uint32
+		for _, name := range [][]byte{bucketMeta, bucketCursors, bucketResume, bucketMarks} {
 			bucket := tx.Bucket(name)
 			if bucket == nil {
-				return broken("there are no %s", name)
+				return &DamageError{path, -1, fmt.Sprintf("there are no %s", name)}
 			}
-			if err := bucket.ForEach(func(k, v []byte) error {
-				b, ok := unseal(name, k, v)
-				if !ok {
-					return broken("checksum of %s of %q does not match", name, k)
+			if err := bucket.ForEach(func(key, stored []byte) error {
+				if bytes.Equal(key, keyTotal) {
+					return nil
 				}
-				return facts.note(name, k, b, broken)
+				value, ok := unseal(name, key, stored)
+				if !ok {
+					return &DamageError{path, -1, fmt.Sprintf("checksum of %s of %q does not match", name, key)}
+				}
+				total ^= binary.BigEndian.Uint32(stored)
+				return facts.note(path, name, key, value)
 			}); err != nil {
 				return err
 			}
+		}
+		if b := tx.Bucket(bucketMeta).Get(keyTotal); len(b) != 4 || binary.BigEndian.Uint32(b) != total {
+			return &DamageError{path, -1, "something is missing from it"}
 		}
 		return nil
 	})
 	return facts, err
 }
 
-// note remembers the greatest sequence that a cursor or marks name.
-func (f *stateFacts) note(bucket, key, value []byte, broken func(string, ...any) error) error {
-	if string(bucket) == string(bucketResume) {
-		return nil
+// note takes in a value of the state.
+func (f *stateFacts) note(path string, bucket, key, value []byte) error {
+	if bytes.Equal(bucket, bucketResume) {
+		return nil // a blob, and no number before it
 	}
 	if len(value) < 8 {
-		return broken("%s of %q are cut short", bucket, key)
+		return &DamageError{path, -1, fmt.Sprintf("%s of %q are cut short", bucket, key)}
 	}
-	if n := binary.BigEndian.Uint64(value); n > f.furthest {
-		f.furthest, f.namedBy = n, fmt.Sprintf("%s of %s", bucket, key)
+	n := binary.BigEndian.Uint64(value)
+	switch {
+	case !bytes.Equal(bucket, bucketMeta):
+		if n > f.furthest {
+			f.furthest, f.namedBy = n, fmt.Sprintf("%s of %s", bucket, key)
+		}
+	case bytes.Equal(key, keyVersion) && n != formatVersion:
+		return &VersionError{path, uint32(n), formatVersion}
+	case bytes.Equal(key, keyJournal):
+		f.journal = n
+	case bytes.Equal(key, keyEnd):
+		f.end = n
 	}
 	return nil
 }
 
 // put stores a value with a checksum over its place and itself; bbolt has none
-// of its own for data.
+// of its own for data. The total of all checksums tells when a value is missing.
 func put(tx *bolt.Tx, bucket []byte, key string, value []byte) error {
 	sum := seal(bucket, []byte(key), value)
-	b := append(binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(value)), sum), value...)
-	return tx.Bucket(bucket).Put([]byte(key), b)
+	b := tx.Bucket(bucket)
+	change := sum
+	if old := b.Get([]byte(key)); len(old) >= 4 {
+		change ^= binary.BigEndian.Uint32(old)
+	}
+	stored := append(binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(value)), sum), value...)
+	if err := b.Put([]byte(key), stored); err != nil {
+		return err
+	}
+	meta := tx.Bucket(bucketMeta)
+	if total := meta.Get(keyTotal); len(total) == 4 {
+		change ^= binary.BigEndian.Uint32(total)
+	}
+	return meta.Put(keyTotal, binary.BigEndian.AppendUint32(nil, change))
 }
 
 func unseal(bucket, key, stored []byte) (value []byte, ok bool) {

@@ -21,20 +21,35 @@ import (
 	"sparkbridge/sinks/sinktest"
 )
 
-// startBroker starts a real broker that ends with the test.
-func startBroker(t *testing.T) *servers.Kafka {
+// testBroker is a real broker that sends its clients through a proxy, which can
+// slow them down.
+type testBroker struct {
+	*servers.Kafka
+	proxy *sinktest.Proxy
+}
+
+// startBroker starts a broker that ends with the test.
+func startBroker(t *testing.T) testBroker {
 	t.Helper()
-	broker, err := servers.StartKafka(t.Context(), servers.KafkaOptions{Dir: t.TempDir()})
+	port, err := servers.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := sinktest.NewProxy(t, fmt.Sprintf("127.0.0.1:%d", port))
+	broker, err := servers.StartKafka(t.Context(), servers.KafkaOptions{
+		Dir: t.TempDir(), Port: port,
+		Conf: map[string]string{"advertised.listeners": "PLAINTEXT://" + proxy.Addr()},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(broker.Kill)
-	return broker
+	return testBroker{broker, proxy}
 }
 
 // createTopic returns when every partition can be used, which is later than when
 // it has a leader.
-func createTopic(t *testing.T, broker *servers.Kafka, name string, partitions int, config ...kafka.ConfigEntry) {
+func createTopic(t *testing.T, broker testBroker, name string, partitions int, config ...kafka.ConfigEntry) {
 	t.Helper()
 	client := &kafka.Client{Addr: kafka.TCP(broker.Brokers()...), Transport: &kafka.Transport{}}
 	defer client.Transport.(*kafka.Transport).CloseIdleConnections()
@@ -54,7 +69,7 @@ func createTopic(t *testing.T, broker *servers.Kafka, name string, partitions in
 	}
 }
 
-func usable(ctx context.Context, broker *servers.Kafka, topic string, partition int) error {
+func usable(ctx context.Context, broker testBroker, topic string, partition int) error {
 	conn, err := kafka.DialLeader(ctx, "tcp", broker.Brokers()[0], topic, partition)
 	if err != nil {
 		return err
@@ -64,14 +79,14 @@ func usable(ctx context.Context, broker *servers.Kafka, topic string, partition 
 	return err
 }
 
-func restart(t testing.TB, broker *servers.Kafka) {
+func restart(t testing.TB, broker testBroker) {
 	t.Helper()
 	if err := broker.Restart(context.Background()); err != nil {
 		t.Error(err)
 	}
 }
 
-func openSink(t testing.TB, broker *servers.Kafka, topic string) *Sink {
+func openSink(t testing.TB, broker testBroker, topic string) *Sink {
 	t.Helper()
 	cfg := Config{Brokers: broker.Brokers(), Topic: topic}
 	sink, err := newSink(cfg, "test", slog.New(slog.DiscardHandler), 2*time.Second)
@@ -85,7 +100,7 @@ func openSink(t testing.TB, broker *servers.Kafka, topic string) *Sink {
 // TestKafka shares one broker among its parts, since starting one takes seconds.
 func TestKafka(t *testing.T) {
 	broker := startBroker(t)
-	for name, run := range map[string]func(*testing.T, *servers.Kafka){
+	for name, run := range map[string]func(*testing.T, testBroker){
 		"conformance":                testConformance,
 		"order over kills":           testKeepsOrderOverKills,
 		"unknown topic among others": testUnknownTopicAmongOthers,
@@ -96,7 +111,7 @@ func TestKafka(t *testing.T) {
 	}
 }
 
-func testConformance(t *testing.T, broker *servers.Kafka) {
+func testConformance(t *testing.T, broker testBroker) {
 	const partitions = 3
 	cases := 0
 	sinktest.Run(t, func(t *testing.T) sinktest.Harness {
@@ -111,6 +126,7 @@ func testConformance(t *testing.T, broker *servers.Kafka) {
 			Start:    func(t testing.TB) { restart(t, broker) },
 			Freeze:   func(testing.TB) { broker.Pause() },
 			Thaw:     func(testing.TB) { broker.Resume() },
+			Slow:     broker.proxy.Slow,
 			Limit:    1_048_588,
 		}
 	})
@@ -195,7 +211,7 @@ func deliverAll(t *testing.T, sink *Sink, events []listener.Event, after func(le
 	}
 }
 
-func testKeepsOrderOverKills(t *testing.T, broker *servers.Kafka) {
+func testKeepsOrderOverKills(t *testing.T, broker testBroker) {
 	const total, queries, partitions = 20_000, 5, 3
 	createTopic(t, broker, "killed", partitions)
 	events := make([]listener.Event, total)
@@ -245,7 +261,7 @@ func wantOrder(t *testing.T, got []sinktest.Message, events []listener.Event) {
 	}
 }
 
-func testUnknownTopicAmongOthers(t *testing.T, broker *servers.Kafka) {
+func testUnknownTopicAmongOthers(t *testing.T, broker testBroker) {
 	createTopic(t, broker, "query-a", 1)
 	sink := openSink(t, broker, "query-{query}")
 	events := []listener.Event{progress("a", 0), progress("a", 1), progress("b", 0), progress("a", 2)}
@@ -262,7 +278,7 @@ func testUnknownTopicAmongOthers(t *testing.T, broker *servers.Kafka) {
 	deliverAll(t, sink, events[acked:], func(int) {})
 }
 
-func testCutsToTheTopicsLimit(t *testing.T, broker *servers.Kafka) {
+func testCutsToTheTopicsLimit(t *testing.T, broker testBroker) {
 	const limit = 20_000
 	createTopic(t, broker, "small", 1, kafka.ConfigEntry{ConfigName: "max.message.bytes", ConfigValue: fmt.Sprint(limit)})
 	event := progress("a", 0)
@@ -290,7 +306,7 @@ func testCutsToTheTopicsLimit(t *testing.T, broker *servers.Kafka) {
 	}
 }
 
-func testLateWriteKeepsOrder(t *testing.T, broker *servers.Kafka) {
+func testLateWriteKeepsOrder(t *testing.T, broker testBroker) {
 	createTopic(t, broker, "late", 1)
 	sink := openSink(t, broker, "late")
 	var events []listener.Event

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -99,6 +100,41 @@ func TestBrokerDownIsAnErrorOfDeliver(t *testing.T) {
 	acked, err := sink.Deliver(t.Context(), []listener.Event{progress("a", 0)})
 	if acked != 0 || err == nil || !strings.Contains(err.Error(), addr) || !strings.Contains(err.Error(), "refused") {
 		t.Fatalf("acked %d, err %v, want one that says what and where", acked, err)
+	}
+}
+
+// A listener for TLS answers a plaintext request with an alert, one for SASL
+// closes the connection; both must be told from a broker that is down.
+func TestListenerForTLSOrSASL(t *testing.T) {
+	for name, answer := range map[string][]byte{
+		"TLS":  {0x15, 0x03, 0x03, 0x00, 0x02, 0x02, 0x46},
+		"SASL": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var serving sync.WaitGroup
+			serving.Go(func() {
+				for conn, err := l.Accept(); err == nil; conn, err = l.Accept() {
+					_, _ = conn.Read(make([]byte, 1024))
+					_, _ = conn.Write(answer)
+					_ = conn.Close()
+				}
+			})
+			defer serving.Wait()
+			defer l.Close()
+			sink, err := New(Config{Brokers: []string{l.Addr().String()}, Topic: "events"}, "test", slog.New(slog.DiscardHandler))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer sink.Close()
+			_, err = sink.Deliver(t.Context(), []listener.Event{progress("a", 0)})
+			if err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "PLAINTEXT listener") {
+				t.Errorf("err %v", err)
+			}
+		})
 	}
 }
 

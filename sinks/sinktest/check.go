@@ -13,7 +13,7 @@ import (
 )
 
 // expect waits until all events have arrived, and checks what did.
-func (h Harness) expect(t *testing.T, events []listener.Event) {
+func (h Harness) expect(t testing.TB, events []listener.Event) {
 	t.Helper()
 	var got []Message
 	until(t, "all events have arrived", func() bool {
@@ -23,7 +23,7 @@ func (h Harness) expect(t *testing.T, events []listener.Event) {
 	h.check(t, events, got)
 }
 
-func (h Harness) received(t *testing.T) []Message {
+func (h Harness) received(t testing.TB) []Message {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -50,7 +50,7 @@ func missing(events []listener.Event, got []Message) []string {
 
 // check compares every message with its event, repeats included, and the order
 // in which each query's events first arrived.
-func (h Harness) check(t *testing.T, events []listener.Event, got []Message) {
+func (h Harness) check(t testing.TB, events []listener.Event, got []Message) {
 	t.Helper()
 	sent := map[string]*listener.Event{}
 	for i := range events {
@@ -75,7 +75,7 @@ func (h Harness) check(t *testing.T, events []listener.Event, got []Message) {
 
 // compare checks one message against its event: everything the same, or cut and
 // marked where the destination's limit asks for it.
-func (h Harness) compare(t *testing.T, e *listener.Event, m Message) {
+func (h Harness) compare(t testing.TB, e *listener.Event, m Message) {
 	t.Helper()
 	want := map[string]string{}
 	for _, a := range sinks.Attributes(e) {
@@ -100,7 +100,7 @@ func (h Harness) compare(t *testing.T, e *listener.Event, m Message) {
 	}
 }
 
-func comparePayload(t *testing.T, e *listener.Event, m Message) {
+func comparePayload(t testing.TB, e *listener.Event, m Message) {
 	t.Helper()
 	if !bytes.Equal(m.Payload, e.Payload) {
 		t.Errorf("event %s: payload of %d bytes\n%.300q\nwant %d bytes\n%.300q", e.ID, len(m.Payload), m.Payload, len(e.Payload), e.Payload)
@@ -112,7 +112,7 @@ func comparePayload(t *testing.T, e *listener.Event, m Message) {
 
 // compareCut checks what must be true of a cut event: that it had to be cut, that
 // it fits, and that it uses most of the room.
-func (h Harness) compareCut(t *testing.T, e *listener.Event, m Message) {
+func (h Harness) compareCut(t testing.TB, e *listener.Event, m Message) {
 	t.Helper()
 	const headers = 4096 // more than the attributes of the suite's large events
 	switch {

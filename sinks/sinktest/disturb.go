@@ -12,7 +12,7 @@ import (
 // disturb runs a worker over events and breaks its destination three times in
 // the middle of them (once, from the beginning, when harm is nil). Each time it
 // waits until the worker has noticed before it mends.
-func (h Harness) disturb(t *testing.T, sink sinks.Sink, events []listener.Event, harm, mend func(testing.TB)) {
+func (h Harness) disturb(t testing.TB, sink sinks.Sink, events []listener.Event, harm, mend func(testing.TB)) {
 	t.Helper()
 	f := &feed{events: events, batch: 4, pace: 4 * time.Millisecond}
 	w, stop := f.run(t, sink)
@@ -48,7 +48,7 @@ func (h Harness) disturb(t *testing.T, sink sinks.Sink, events []listener.Event,
 
 // expectLater is for destinations that forget: after the trouble events arrive
 // again, and what has arrived is in order.
-func (h Harness) expectLater(t *testing.T, sink sinks.Sink, events []listener.Event) {
+func (h Harness) expectLater(t testing.TB, sink sinks.Sink, events []listener.Event) {
 	t.Helper()
 	last := events[len(events)-1:]
 	until(t, "events arrive again", func() bool {
@@ -61,7 +61,7 @@ func (h Harness) expectLater(t *testing.T, sink sinks.Sink, events []listener.Ev
 }
 
 // until waits for a condition.
-func until(t *testing.T, what string, met func() bool) {
+func until(t testing.TB, what string, met func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

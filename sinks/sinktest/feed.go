@@ -2,7 +2,6 @@ package sinktest
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"sync"
 	"testing"
@@ -23,6 +22,7 @@ type feed struct {
 	saved uint64
 }
 
+// Next is sinks.Source.
 func (f *feed) Next(ctx context.Context, _, _ int) ([]listener.Event, error) {
 	if len(f.events) == 0 {
 		<-ctx.Done()
@@ -35,6 +35,7 @@ func (f *feed) Next(ctx context.Context, _, _ int) ([]listener.Event, error) {
 	return out, ctx.Err()
 }
 
+// Save is sinks.Cursor.
 func (f *feed) Save(next uint64) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -49,11 +50,11 @@ func (f *feed) cursor() uint64 {
 }
 
 // run starts a worker on the feed, with short waits. stop ends it and waits.
-func (f *feed) run(t *testing.T, sink sinks.Sink) (w *sinks.Worker, stop func()) {
+func (f *feed) run(t testing.TB, sink sinks.Sink) (w *sinks.Worker, stop func()) {
 	w = sinks.NewWorker(sinks.Options{
 		Name: "conformance", Sink: sink, Source: f, Cursor: f,
 		Retry: sinks.Retry{Initial: 20 * time.Millisecond, Max: 200 * time.Millisecond},
-		Log:   slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Log:   slog.New(slog.DiscardHandler),
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup

@@ -22,7 +22,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	t.Helper()
 	for _, c := range []struct {
 		name string
-		run  func(*testing.T, Harness)
+		run  func(testing.TB, Harness)
 	}{
 		{"order per query", orderPerQuery},
 		{"repeats are the same", repeatsAreTheSame},
@@ -40,7 +40,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 }
 
 // open makes a sink that is closed with the test, twice, as both must be fine.
-func (h Harness) open(t *testing.T) sinks.Sink {
+func (h Harness) open(t testing.TB) sinks.Sink {
 	t.Helper()
 	sink := h.New(t)
 	t.Cleanup(func() {
@@ -55,7 +55,7 @@ func (h Harness) open(t *testing.T) sinks.Sink {
 
 // deliver hands events to a healthy destination. An attempt that fails is made
 // again, as a worker would: on a busy machine a short time-out may run out.
-func deliver(t *testing.T, sink sinks.Sink, events []listener.Event) {
+func deliver(t testing.TB, sink sinks.Sink, events []listener.Event) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -73,13 +73,13 @@ func deliver(t *testing.T, sink sinks.Sink, events []listener.Event) {
 	}
 }
 
-func orderPerQuery(t *testing.T, h Harness) {
+func orderPerQuery(t testing.TB, h Harness) {
 	events := stream(7, 700)
 	deliver(t, h.open(t), events)
 	h.expect(t, events)
 }
 
-func repeatsAreTheSame(t *testing.T, h Harness) {
+func repeatsAreTheSame(t testing.TB, h Harness) {
 	events := stream(3, 30)
 	sink := h.open(t)
 	deliver(t, sink, events)
@@ -88,13 +88,13 @@ func repeatsAreTheSame(t *testing.T, h Harness) {
 	h.expect(t, events)
 }
 
-func oddContent(t *testing.T, h Harness) {
+func oddContent(t testing.TB, h Harness) {
 	events := odd()
 	deliver(t, h.open(t), events)
 	h.expect(t, events)
 }
 
-func largeEvents(t *testing.T, h Harness) {
+func largeEvents(t testing.TB, h Harness) {
 	events := numbered([]listener.Event{failure(900_000), failure(5_000_000), failure(2_000)})
 	deliver(t, h.open(t), events)
 	h.expect(t, events)
@@ -102,7 +102,7 @@ func largeEvents(t *testing.T, h Harness) {
 
 // downAtStart also holds the sink to its word: nothing is acknowledged by a
 // destination that is not there.
-func downAtStart(t *testing.T, h Harness) {
+func downAtStart(t testing.TB, h Harness) {
 	h.Stop(t)
 	sink := h.open(t)
 	events := stream(3, 120)
@@ -114,15 +114,15 @@ func downAtStart(t *testing.T, h Harness) {
 	h.disturb(t, sink, events, nil, h.Start)
 }
 
-func restarts(t *testing.T, h Harness) {
+func restarts(t testing.TB, h Harness) {
 	h.disturb(t, h.open(t), stream(5, 1500), h.Stop, h.Start)
 }
 
-func hang(t *testing.T, h Harness) {
+func hang(t testing.TB, h Harness) {
 	h.disturb(t, h.open(t), stream(5, 1500), h.Freeze, h.Thaw)
 }
 
-func slow(t *testing.T, h Harness) {
+func slow(t testing.TB, h Harness) {
 	if h.Slow == nil {
 		t.Skip("this destination cannot be slowed down")
 	}
@@ -136,7 +136,7 @@ func slow(t *testing.T, h Harness) {
 
 // cancelReturns cancels a Deliver that hangs. What it had sent may still arrive;
 // the same events delivered again must then be in order all the same.
-func cancelReturns(t *testing.T, h Harness) {
+func cancelReturns(t testing.TB, h Harness) {
 	sink := h.open(t)
 	events := stream(2, 20)
 	deliver(t, sink, events[:4]) // so that there is a connection that hangs
@@ -159,7 +159,7 @@ func cancelReturns(t *testing.T, h Harness) {
 	h.expect(t, events)
 }
 
-func closeLeavesNothing(t *testing.T, h Harness) {
+func closeLeavesNothing(t testing.TB, h Harness) {
 	use := func() {
 		sink := h.New(t)
 		deliver(t, sink, stream(3, 30))

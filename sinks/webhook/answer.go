@@ -37,9 +37,8 @@ func (e *StatusError) Error() string {
 	return text
 }
 
-// answer reads the response, and gives its connection back.
+// answer reads the response to its end, so that its connection can be used again.
 func (s *Sink) answer(res *http.Response) error {
-	defer res.Body.Close()
 	head, _ := io.ReadAll(io.LimitReader(res.Body, shownBody)) // a body cut short is still worth showing
 	_, _ = io.CopyN(io.Discard, res.Body, drainedBody)         // at worst the connection is closed
 	if res.StatusCode/100 == 2 {

@@ -16,10 +16,10 @@ const DefaultTimeout = 10 * time.Second
 type Config struct {
 	// URL is the absolute http or https address that takes the events. A user and
 	// password in it are sent as basic authentication.
-	URL string `yaml:"url" doc:"Absolute http or https address that takes the events as POST requests."`
+	URL string `yaml:"url" required:"true" example:"https://example.org/events" doc:"Absolute http or https address that takes the events as POST requests."`
 	// Timeout bounds one request, from the connection to the end of the answer.
 	// Default 10s.
-	Timeout time.Duration `yaml:"timeout" doc:"Longest time for one request, answer included (default 10s)."`
+	Timeout time.Duration `yaml:"timeout" default:"10s" min:"1ms" doc:"Longest time for one request, answer included."`
 }
 
 // Validate returns everything that is wrong, each with the field, the value and

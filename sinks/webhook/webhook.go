@@ -101,6 +101,7 @@ func (s *Sink) post(ctx context.Context, e *listener.Event) error {
 	if err != nil {
 		return s.failed(ctx, limited, err)
 	}
+	defer func() { _ = res.Body.Close() }()
 	return s.answer(res)
 }
 

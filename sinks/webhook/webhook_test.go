@@ -239,3 +239,24 @@ func TestCancelledBeforeAnythingIsSent(t *testing.T) {
 		t.Errorf("%d, %v", acked, err)
 	}
 }
+
+// BenchmarkDeliver posts batches of 512 events of some queries to a server that
+// needs a millisecond for each.
+func BenchmarkDeliver(b *testing.B) {
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		<-time.After(time.Millisecond)
+	}))
+	b.Cleanup(server.Close)
+	for _, queries := range [][]string{{"a"}, {"a", "b", "c", "d"}, {"a", "b", "c", "d", "e", "f", "g", "h"}} {
+		b.Run(fmt.Sprintf("queries=%d", len(queries)), func(b *testing.B) {
+			sink := newSink(b, webhook.Config{URL: server.URL})
+			batch := events(512/len(queries), queries...)
+			for b.Loop() {
+				if _, err := sink.Deliver(b.Context(), batch); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(len(batch)*b.N)/b.Elapsed().Seconds(), "events/s")
+		})
+	}
+}
