@@ -170,10 +170,10 @@ func (d *decoder) wrongType(n *yaml.Node, t reflect.Type, path string) {
 	found := map[string]string{
 		"!!map": "a mapping", "!!seq": "a list", "!!str": "the text", "!!int": "the number", "!!float": "the number", "!!bool": "the value",
 	}[n.ShortTag()]
-	if found == "" {
-		found = "a value of type " + quote(n.ShortTag())
-	}
-	if n.Kind == yaml.ScalarNode && !isSecret(t) {
+	switch {
+	case found == "": // a tag of somebody's own, or a secret that begins with !
+		found = "a value with a tag (!)"
+	case n.Kind == yaml.ScalarNode && !isSecret(t):
 		found += " " + quote(n.Value)
 	}
 	advice := ""

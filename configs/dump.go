@@ -71,9 +71,12 @@ func shownMapping(v reflect.Value) node {
 
 // maskURLs hides users, passwords, paths and queries of http, NATS and other
 // URLs, several separated by commas: with many webhooks the path is the secret.
-// A connection string is masked already, a folder is no URL.
+// Of a connection string the token and headers are hidden; a folder is no URL.
 func maskURLs(text string) string {
-	if !strings.ContainsAny(text, "@/") || strings.HasPrefix(text, "sc://") {
+	if strings.HasPrefix(text, "sc://") {
+		return ConnectionString(text).String()
+	}
+	if !strings.ContainsAny(text, "@/") {
 		return text
 	}
 	parts := strings.Split(text, ",")

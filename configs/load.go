@@ -115,10 +115,24 @@ func syntax(p *problems, data []byte, err error) {
 		line, _ = strconv.Atoi(m[1])
 		text = m[2]
 	}
+	if name, ok := strings.CutPrefix(text, "unknown anchor '"); ok {
+		// Not named: it may be a secret that begins with *.
+		text = "an alias (*) names no anchor: put a text that begins with * into quotes"
+		line, column = position(data, "*"+strings.TrimSuffix(name, "' referenced"))
+	}
 	if l, c, t, ok := secondOpinion(data); ok {
 		line, column, text = l, c, t
 	}
 	p.addAt(line, column, "", "is not YAML: %s%s", text, hint(data, line))
+}
+
+// position is where a text begins for the first time, zeros where it does not.
+func position(data []byte, text string) (line, column int) {
+	before, _, found := strings.Cut(string(data), text)
+	if !found {
+		return 0, 0
+	}
+	return 1 + strings.Count(before, "\n"), len(before) - strings.LastIndexByte(before, '\n')
 }
 
 func secondOpinion(data []byte) (line, column int, text string, ok bool) {

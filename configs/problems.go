@@ -141,9 +141,11 @@ func (p *problems) quote(path, value string) string {
 	return quote(value)
 }
 
-// quote shows a value in quotes, its middle left out where it is long.
+// quote shows a value in quotes, its middle left out where it is long, and what
+// is secret in an address left out too: it may stand where no address belongs.
 func quote(value string) string {
 	const most = 80
+	value = maskURLs(value)
 	if runes := []rune(value); len(runes) > most {
 		value = string(runes[:most/2]) + "…" + string(runes[len(runes)-most/2:])
 	}

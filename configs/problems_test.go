@@ -52,7 +52,7 @@ func TestProblems(t *testing.T) {
 		"name":             {strings.Replace(good, "name: etl", "name: ETL_1", 1), `f:2:11: sources[0].name: "ETL_1" has another form than it may: use 1 to 32 lower-case letters, digits and -, the first no -`},
 		"empty name":       {strings.Replace(good, "name: etl", `name: ""`, 1), `f:2:11: sources[0].name: is required: write for example name: etl`},
 		"no name":          {strings.Replace(good, "name: events", "retry: {max: 2m}", 1), `f:5:5: sinks[0].name: is required: write for example name: events`},
-		"tag":              {good + "log: {level: !!binary aaa}\n", `f:7:14: log.level: wants a text, not a value of type "!!binary" "aaa": put it into quotes`},
+		"tag":              {good + "log: {level: !!binary aaa}\n", `f:7:14: log.level: wants a text, not a value with a tag (!): put it into quotes`},
 
 		"no remote":         {"sources:\n- name: a\nsinks:\n- name: s\n  nats: {url: nats://h}\n", "f:2:3: sources[0].remote: is required: write for example remote: sc://spark:15002/;user_id=etl;session_id=" + sessionA},
 		"no scheme":         {remote("spark:15002"), "f:3:11: sources[0].remote: scheme is not sc://; write sc://host:15002"},
@@ -91,7 +91,7 @@ func TestSyntaxErrors(t *testing.T) {
 		"log: {level: info\nsinks: []\n":        "f:2:1: is not YAML: ',' or '}' must be specified",
 		"sources:\n  - name: a: b\n":            "f:2:11: is not YAML: mapping value is not allowed in this context",
 		"log: @x\n":                             "f:1:6: is not YAML: '@' is a reserved character",
-		"log: *none\n":                          "f: is not YAML: unknown anchor 'none' referenced",
+		"log: *none\n":                          "f:1:6: is not YAML: an alias (*) names no anchor: put a text that begins with * into quotes",
 		"log: \"\x01\"\n":                       "f: is not YAML: control characters are not allowed",
 		"log: {}\n---\n[\n":                     "f:",
 	} {

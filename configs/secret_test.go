@@ -71,3 +71,28 @@ func TestEmptySecret(t *testing.T) {
 		t.Errorf("a connection string that cannot be read is shown as %q", got)
 	}
 }
+
+// Nor does an error, wherever the secret was put by mistake.
+func TestSecretsStayHiddenInErrors(t *testing.T) {
+	const hidden = "hunter2"
+	for _, text := range []string{
+		"sources: sc://h/;token=" + hidden + "\n",
+		"sinks: nats://u:" + hidden + "@h\n",
+		"sinks: [https://h/" + hidden + "]\n",
+		"sinks: [{name: a, nats: 'u:" + hidden + "@h'}]\n",
+		"sources: [{token: *" + hidden + "}]\n",
+		"sources: [{token: !" + hidden + "}]\n",
+		"sources: [{token: !" + hidden + " x}]\n",
+		"sources: [{token: [" + hidden + "]}]\n",
+		"sources: [{token: 'a${" + hidden + "'}]\n",
+		"sources: [{token: 'a${" + hidden + " x}'}]\n",
+		"sources: [{name: https://h/" + hidden + "}]\n",
+		"sources: [{name: a, token: " + hidden + ", remote: 'sc://u:" + hidden + "@h/;x'}]\n",
+		"sources: [{name: a, remote: 'sc://h/;use_ssl=maybe;token=" + hidden + "'}]\n",
+	} {
+		got := problemsOf(t, text, environment(nil, nil))
+		if len(got) == 0 || strings.Contains(strings.Join(got, ""), hidden) {
+			t.Errorf("%q: the problems show the secret, or there are none: %q", text, got)
+		}
+	}
+}

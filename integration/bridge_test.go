@@ -107,7 +107,7 @@ func (b *bridge) exit() (code int, message []string) {
 // attached waits until the bridge holds the bus, in lines behind the first n.
 func (b *bridge) attached(n int) {
 	b.t.Helper()
-	b.await("that the bus is attached", n, isSaid("bus attached", ""))
+	b.await("that the bus is attached", n, isBus("attached", ""))
 }
 
 // await waits for a log line behind the first n.
@@ -122,11 +122,14 @@ func (b *bridge) await(what string, n int, match func(line) bool) line {
 
 // line is a line of the bridge's output.
 type line struct {
-	Message string `json:"msg"` // empty where it is no log line
-	Level   string `json:"level"`
-	Reason  string `json:"reason"`
-	Err     string `json:"err"`
+	Message string `json:"msg"`   // empty where it is no log line
+	State   string `json:"state"` // of the bus
 	text    string
+}
+
+// isBus matches what is said of a new state of the bus.
+func isBus(state, part string) func(line) bool {
+	return func(l line) bool { return l.Message == "bus" && l.State == state && strings.Contains(l.text, part) }
 }
 
 func isSaid(message, part string) func(line) bool {

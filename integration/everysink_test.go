@@ -14,6 +14,7 @@ import (
 // The promise, with nothing going wrong but streams that end every 5 s, as they do by design:
 // every event of Spark's own log is at every sink, as the contract says, byte for byte.
 func TestEverySinkHoldsTheEventLog(t *testing.T) {
+	t.Parallel()
 	for _, version := range []string{"4.2", "4.0"} {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel() // each has a Spark server of its own

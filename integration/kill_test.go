@@ -50,6 +50,14 @@ func TestKillNine(t *testing.T) {
 		t.Logf("kill %d after %s and %d lines", kill+1, life.Round(time.Millisecond), len(lines))
 		requireNoError(t, bridge.Restart(t.Context()))
 	}
+	again(t, "batches of all queries", func() bool {
+		for _, run := range session.runs {
+			if session.countInLog("progress", run) < 10 {
+				return false
+			}
+		}
+		return true
+	})
 	session.stop("healthy", "stateful", "unnamed")
 	want := session.logged()
 	for _, s := range sinks {

@@ -140,8 +140,8 @@ func (w *wire) cleanEnds() (n int) {
 	return n
 }
 
-// busCommands counts the additions and removals of bus listeners.
-func (w *wire) busCommands(t *testing.T) (adds, removes int) {
+// busCommands counts the removals of bus listeners, and lists the operations that add one.
+func (w *wire) busCommands(t *testing.T) (adds []string, removes int) {
 	w.each("ExecutePlan", func(c call) {
 		var request sparkpb.ExecutePlanRequest
 		if err := proto.Unmarshal(c.request, &request); err != nil {
@@ -149,13 +149,27 @@ func (w *wire) busCommands(t *testing.T) (adds, removes int) {
 		}
 		command := request.GetPlan().GetCommand().GetStreamingQueryListenerBusCommand()
 		if command.GetAddListenerBusListener() {
-			adds++
+			adds = append(adds, request.GetOperationId())
 		}
 		if command.GetRemoveListenerBusListener() {
 			removes++
 		}
 	})
 	return adds, removes
+}
+
+// reattached lists the operations of all ReattachExecute calls, each once.
+func (w *wire) reattached(t *testing.T) (operations []string) {
+	w.each("ReattachExecute", func(c call) {
+		var request sparkpb.ReattachExecuteRequest
+		if err := proto.Unmarshal(c.request, &request); err != nil {
+			t.Error(err)
+		}
+		if !slices.Contains(operations, request.GetOperationId()) {
+			operations = append(operations, request.GetOperationId())
+		}
+	})
+	return operations
 }
 
 // events are the documents of all events that Spark sent, each once, as they are repeated

@@ -6,12 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/uuid"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"sparkbridge/connect/connecttest"
 	"sparkbridge/connect/sparkpb"
 )
 
@@ -125,27 +123,36 @@ func tokenDemanded(t *testing.T, w world) {
 
 func errorDetails(t *testing.T, w world) {
 	c := w.client(t, goodToken)
-	err := c.probe()
-	if st := status.Convert(err); st.Code() != codes.Internal || len(st.Details()) != 1 {
-		t.Fatalf("probe: %v with %v, want INTERNAL with one detail", err, st.Details())
-	}
-	if got := status.Convert(err).Details()[0].(*errdetails.ErrorInfo).GetReason(); got != "org.apache.spark.SparkSQLException" {
-		t.Errorf("reason is %q", got)
-	}
-	said := info(err)
-	if got := slices.Sorted(maps.Keys(said)); !slices.Equal(got, []string{"classes", "errorClass", "errorId", "messageParameters", "sqlState"}) {
-		t.Errorf("metadata has %v", got)
-	}
-	if uuid.Validate(said["errorId"]) != nil || said["sqlState"] != sessionState[w.version()] {
-		t.Errorf("metadata is %v", said)
-	}
-	if !strings.HasPrefix(status.Convert(err).Message(), "[INVALID_HANDLE.SESSION_NOT_FOUND] ") {
-		t.Errorf("message is %q", err)
-	}
+	always := []string{"classes", "errorClass", "messageParameters", "sqlState"}
+	saysAbout(t, c.probe(), "INVALID_HANDLE.SESSION_NOT_FOUND", "HY000", always)
+	c.create()
+	// The rest of a message is kept in the session, under an id.
+	withID := slices.Sorted(slices.Values(append(always, "errorId")))
+	_, err := drain(c.reattach(t.Context(), c.session, ""))
+	saysAbout(t, err, "INVALID_HANDLE.OPERATION_NOT_FOUND", "HY000", withID)
+	b := c.open()
+	_, err = drain(c.reattach(t.Context(), b.operation, c.session))
+	saysAbout(t, err, "INVALID_CURSOR.POSITION_NOT_FOUND", "HY109", withID)
 }
 
-// sessionState is the SQLSTATE of errors about sessions: nothing to build on.
-var sessionState = map[connecttest.Version]string{connecttest.Spark42: "08003", connecttest.Spark40: "HY000"}
+// saysAbout checks everything that an error says beside its text.
+func saysAbout(t *testing.T, err error, class, state string, keys []string) {
+	t.Helper()
+	st := status.Convert(err)
+	if st.Code() != codes.Internal || len(st.Details()) != 1 || !strings.HasPrefix(st.Message(), "["+class+"] ") {
+		t.Fatalf("got %v with %v, want INTERNAL, [%s] and one detail", err, st.Details(), class)
+	}
+	said := info(err)
+	if got := slices.Sorted(maps.Keys(said)); !slices.Equal(got, keys) {
+		t.Errorf("%s: metadata has %v, want %v", class, got, keys)
+	}
+	if said["errorClass"] != class || said["sqlState"] != state {
+		t.Errorf("%s: metadata is %v", class, said)
+	}
+	if reason := st.Details()[0].(*errdetails.ErrorInfo).GetReason(); reason != "org.apache.spark.SparkSQLException" {
+		t.Errorf("%s: reason is %q", class, reason)
+	}
+}
 
 // driverRestarts is a line of the contract too; it ends every session of its world.
 func driverRestarts(t *testing.T, w restartable) {

@@ -1,7 +1,9 @@
 package connecttest
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -50,29 +52,43 @@ func RetryAfter(err error, wait time.Duration) error {
 }
 
 func (s *Server) classError(class, text string) error {
-	state := s.sqlState(class)
-	message := fmt.Sprintf("[%s] %s SQLSTATE: %s", class, text, state)
-	return s.javaError(message, "org.apache.spark.SparkSQLException", map[string]string{
-		"errorClass": class, "sqlState": state, "messageParameters": "{}",
-	})
+	return s.sparkError(class, text, nil)
 }
 
 // handleError is one of the errors about a session or an operation, as Spark words them.
 func (s *Server) handleError(class, handle string) error {
 	_, what, _ := strings.Cut(class, ".")
-	return s.classError(class, fmt.Sprintf("The handle %s is invalid. %s.", handle, strings.ToLower(strings.ReplaceAll(what, "_", " "))))
+	text := fmt.Sprintf("The handle %s is invalid. %s.", handle, strings.ToLower(strings.ReplaceAll(what, "_", " ")))
+	return s.sparkError(class, text, map[string]string{"handle": handle})
+}
+
+func (s *Server) sparkError(class, text string, parameters map[string]string) error {
+	state := sqlState(class)
+	message := fmt.Sprintf("[%s] %s SQLSTATE: %s", class, text, state)
+	told, err := json.Marshal(parameters)
+	if err != nil {
+		panic(err) // a map of strings cannot fail
+	}
+	metadata := map[string]string{"errorClass": class, "sqlState": state, "messageParameters": string(told)}
+	// The whole of an error is kept in the session: where there is none, there is no id.
+	if class != classSessionNotFound && class != classSessionClosed {
+		metadata["errorId"] = s.keep(message)
+	}
+	return s.javaError(message, "org.apache.spark.SparkSQLException", metadata)
+}
+
+// keep remembers the whole message of an error until it is fetched.
+func (s *Server) keep(message string) (errorID string) {
+	errorID = uuid.NewString()
+	s.errors[errorID] = message
+	return errorID
 }
 
 // javaError is an exception of the driver. Spark 3.5 sends its class and no more.
 func (s *Server) javaError(message, class string, metadata map[string]string) error {
 	info := map[string]string{"classes": fmt.Sprintf(`[%q,"java.lang.Exception","java.lang.Throwable","java.lang.Object"]`, class)}
 	if s.options.Version != Spark35 {
-		id := uuid.NewString()
-		s.errors[id] = message
-		info["errorId"] = id
-		for key, value := range metadata {
-			info[key] = value
-		}
+		maps.Copy(info, metadata)
 	}
 	if len(message) > cutAt {
 		message = message[:cutAt-3] + "..."
@@ -80,11 +96,9 @@ func (s *Server) javaError(message, class string, metadata map[string]string) er
 	return withDetail(status.New(codes.Internal, message), &errdetails.ErrorInfo{Domain: errorDomain, Reason: class, Metadata: info})
 }
 
-// sqlState is what a client must not rely on: it changed between releases.
-func (s *Server) sqlState(class string) string {
-	if s.options.Version == Spark42 && strings.HasPrefix(class, "INVALID_HANDLE.SESSION_") {
-		return "08003"
-	}
+// sqlState is what a client must not rely on: releases differ, and it is left out here
+// that Spark 4.3 answers 08003 where it is about sessions.
+func sqlState(class string) string {
 	if strings.HasPrefix(class, "INVALID_CURSOR.") {
 		return "HY109"
 	}

@@ -27,7 +27,6 @@ type outlet struct {
 func openOutlets(configured []configs.Sink, j *journal.Journal, version string, log *slog.Logger) ([]*outlet, error) {
 	var outlets []*outlet
 	for _, cfg := range configured {
-		log := log.With("sink", cfg.Name)
 		sink, err := newSink(cfg, version, log)
 		if err != nil {
 			return nil, usage(err)

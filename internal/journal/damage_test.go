@@ -200,22 +200,39 @@ func TestAfterACrashOnlyTheLastGroupIsCut(t *testing.T) {
 	}
 }
 
-func TestALostSegmentIsNoticed(t *testing.T) {
-	s := makeSpecimen(t)
-	for _, path := range segmentFiles(t, s.stale)[1:] {
-		whole, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+// Open alone notices a segment that is lost, shortened or longer than it was,
+// without reading it.
+func TestOpenChecksTheChainOfSegments(t *testing.T) {
+	dir := t.TempDir()
+	j, _ := tenSegments(t, dir, Options{}, &faults{}) // all of one size
+	die(t, j)
+	path := segmentPath(dir, 5)
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, b := range map[string][]byte{"lost": nil, "shortened": whole[:len(whole)-1], "longer": append(whole, 0)} {
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.open(t, s.stale); err == nil {
-			t.Errorf("%s is missing, and nobody has noticed", path)
+		if b != nil {
+			if err := os.WriteFile(path, b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var damage *DamageError
+		if _, err := Open(dir, Options{}); !errors.As(err, &damage) {
+			t.Errorf("a segment that is %s: %v, want a DamageError", name, err)
 		}
 		if err := os.WriteFile(path, whole, 0o600); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := os.Remove(segmentPath(dir, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if got := first(mustOpen(t, dir, Options{})); got != 2 {
+		t.Errorf("without its oldest segment the log begins at %d, want 2", got)
 	}
 }
 

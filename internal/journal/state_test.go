@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	bolt "go.etcd.io/bbolt"
 )
 
 func TestStateOverReopening(t *testing.T) {
@@ -157,6 +159,23 @@ func TestStateAndSegmentsBelongTogether(t *testing.T) {
 				t.Errorf("Verify: %v, want ErrMismatch", err)
 			}
 		})
+	}
+}
+
+// A sink whose cursor has vanished would be taken for a new one.
+func TestAVanishedCursorIsNoticed(t *testing.T) {
+	a, _ := twoJournals(t)
+	db, err := openBolt(filepath.Join(a, stateName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(func(tx *bolt.Tx) error { return tx.Bucket(bucketCursors).Delete([]byte("sink")) })
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	var damage *DamageError
+	if _, err := Open(a, Options{}); !errors.As(err, &damage) {
+		t.Errorf("Open: %v, want a DamageError", err)
 	}
 }
 

@@ -1,0 +1,120 @@
+//go:build integration
+
+package integration
+
+import (
+	"slices"
+	"testing"
+
+	"sparkbridge/integration/servers"
+)
+
+// progressOf matches the progress events of a run.
+func progressOf(run servers.Fact) func(arrival) bool {
+	return func(a arrival) bool { return a.kind() == "progress" && a.attributes["sparkrunid"] == run.RunID }
+}
+
+// After SIGTERM the bus is free: another bridge gets it with its first ADD, without removing
+// anybody.
+func TestCleanStopFreesTheBus(t *testing.T) {
+	spark, _, _ := shared.all(t)
+	session := openSession(t, spark)
+	var run servers.Fact
+	for _, source := range []string{"first", "second"} {
+		sink := opened(webhookSink(t, "webhook"))[0]
+		wire := tapWire(t, spark.Remote())
+		bridge := startBridge(t, source, configure(t, source, wire.remote(session.id), sink))
+		bridge.attached(0)
+		if run.RunID == "" {
+			run = session.start("healthy")
+		}
+		sink.awaitCount(t, "events of the "+source+" bridge", 3, progressOf(run))
+		if _, removes := wire.busCommands(t); removes != 0 {
+			t.Errorf("the %s bridge removed a listener before it stopped", source)
+		}
+		bridge.stop()
+		if adds, removes := wire.busCommands(t); len(adds) != 1 || removes != 1 {
+			t.Errorf("the %s bridge sent %d ADD and %d REMOVE, want one of each", source, len(adds), removes)
+		}
+		if n := bridge.said.count(isBus("taken", "")); n > 0 {
+			t.Errorf("the %s bridge found the bus taken", source)
+		}
+	}
+}
+
+// With on_stop: keep the operation stays, and a restart reads on in it: nothing that happened
+// in between is lost.
+func TestKeptBusIsResumed(t *testing.T) {
+	const source = "keep"
+	spark, _, _ := shared.all(t)
+	session := openSession(t, spark)
+	sink := opened(webhookSink(t, "webhook"))[0]
+	wire := tapWire(t, spark.Remote())
+	config := configure(t, source, wire.remote(session.id), sink)
+	config.source()["on_stop"] = "keep"
+	bridge := startBridge(t, source, config)
+	bridge.attached(0)
+	run := session.start("healthy")
+	sink.awaitCount(t, "events", 3, progressOf(run))
+	bridge.stop()
+
+	missed := sink.count(progressOf(run))
+	again(t, "batches while the bridge is away", func() bool { return session.countInLog("progress", run) >= missed+5 })
+	lines, _ := bridge.said.all()
+	requireNoError(t, bridge.Restart(t.Context()))
+	bridge.attached(len(lines))
+	session.stop("healthy")
+	want := session.logged()
+	checkDeliveries(t, "webhook", want, sink.await(t, "webhook", lacks(want)))
+	adds, removes := wire.busCommands(t)
+	if len(adds) != 1 || removes != 0 || !slices.Equal(wire.reattached(t), adds) {
+		t.Errorf("the bridge added %q, removed %d, and read on in %q; want one addition, and to read on in it", adds, removes, wire.reattached(t))
+	}
+	bridge.stop()
+	events := journaled(t, config.journal())
+	checkJournal(t, want, events)
+	checkWire(t, wire.events(t), events)
+}
+
+// When Spark dies, the bridge waits for the server, then for the session, and goes on.
+func TestSparkRestarts(t *testing.T) {
+	const source = "restart"
+	spark, _, _ := shared.all(t)
+	session := openSession(t, spark)
+	sink := opened(webhookSink(t, "webhook"))[0]
+	config := configure(t, source, spark.Session(user, session.id), sink)
+	bridge := startBridge(t, source, config)
+	bridge.attached(0)
+	before := session.start("healthy")
+	sink.awaitCount(t, "events before", 3, progressOf(before))
+
+	lines, _ := bridge.said.all()
+	spark.Kill()
+	session.job.Kill()
+	bridge.await("that Spark does not answer", len(lines), isSaid("spark connect does not answer, trying again", ""))
+	requireNoError(t, spark.Restart(t.Context()))
+	bridge.await("that the session is gone", len(lines), isBus("waiting", "session"))
+	session.join()
+	bridge.attached(len(lines))
+	session.runs = nil
+	after := session.start("healthy")
+	if after.ID != before.ID || after.RunID == before.RunID {
+		t.Fatalf("the query was not restarted from its checkpoint: %+v, before %+v", after, before)
+	}
+	again(t, "batches after", func() bool { return session.countInLog("progress", after) >= 3 })
+	session.stop("healthy")
+	want := session.logged()
+	arrivals := sink.await(t, "webhook", lacks(want))
+	checkDeliveries(t, "webhook", want, slices.DeleteFunc(slices.Clone(arrivals), func(a arrival) bool {
+		return a.attributes["sparkrunid"] == before.RunID // nobody knows what of it Spark took with it
+	}))
+	bridge.stop()
+	if n := bridge.said.count(isSaid("spark connect does not answer, trying again", "")); n > 6 {
+		t.Errorf("the bridge said %d times that Spark does not answer", n)
+	}
+	for _, e := range journaled(t, config.journal()) {
+		if e.Kind == "gap" {
+			t.Errorf("journal: a gap, where none was seen: %s", e.Payload)
+		}
+	}
+}
