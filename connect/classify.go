@@ -8,6 +8,8 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"sparkbridge/listener"
 )
 
 // The error classes of Spark that change what is done next. Spark matches none of
@@ -22,9 +24,15 @@ var meanings = map[string]error{
 	"INVALID_CURSOR.DISCONNECTED":           ErrDisconnected,
 	"INVALID_CURSOR.POSITION_NOT_AVAILABLE": ErrPositionLost,
 	"INVALID_CURSOR.POSITION_NOT_FOUND":     ErrPositionLost,
+
+	"CONNECT_INVALID_PLAN.STREAMING_QUERY_NOT_FOUND":       listener.ErrNoQuery,
+	"CONNECT_INVALID_PLAN.STREAMING_QUERY_RUN_ID_MISMATCH": listener.ErrNoQuery,
 }
 
 var (
+	// What Spark before 4.2 says instead of an error class.
+	unknownQuery = regexp.MustCompile(`(?i)streaming query .* (is not found|run id)|run id .* streaming query`)
+
 	bracketed = regexp.MustCompile(`\[([A-Z][A-Z0-9_]*(?:\.[A-Z][A-Z0-9_]*)*)\]`)
 	uuids     = regexp.MustCompile(`[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}`)
 )

@@ -43,8 +43,9 @@ type Admission struct {
 	// torn says that a delivery was given up: the marks are ahead of what is kept.
 	torn bool
 
-	session Session
-	now     func() time.Time
+	session   Session
+	gapReason string
+	now       func() time.Time
 	marks   *dedupe.Marks
 	lives   map[string]*life
 
@@ -54,7 +55,15 @@ type Admission struct {
 
 // NewAdmission returns an admission that has seen nothing.
 func NewAdmission(s Session) *Admission {
-	return &Admission{session: s, now: time.Now, marks: dedupe.New(), lives: map[string]*life{}}
+	return &Admission{session: s, gapReason: GapNotReceived, now: time.Now, marks: dedupe.New(), lives: map[string]*life{}}
+}
+
+// Follow names the session that events from now on belong to. A job keeps its
+// source name over its sessions.
+func (a *Admission) Follow(s Session) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.session = s
 }
 
 // read decodes a delivery.

@@ -8,19 +8,35 @@ import (
 
 // active asks which queries are active. No answer leaves the matter open; it is
 // asked again.
-func (f *Feed) active(ctx context.Context) ([]Query, bool) {
+func (f *Feed) active(ctx context.Context) ([]Query, error) {
 	if !f.answering() {
-		return nil, false
+		return nil, errNotAsked
 	}
 	asking, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
 	queries, err := f.Spark.Active(asking)
 	if err != nil {
 		f.unanswered(ctx, err)
-		return nil, false
+		return nil, err
 	}
 	f.askFailed = false
-	return queries, true
+	return queries, nil
+}
+
+// errNotAsked says that a question was put off.
+var errNotAsked = errors.New("spark did not answer a moment ago")
+
+// idle says whether no query has been active for so long that the session is to be
+// let go.
+func (f *Feed) idle(queries []Query) bool {
+	switch {
+	case f.DetachAfter <= 0 || len(queries) > 0:
+		f.idleSince = time.Time{}
+		return false
+	case f.idleSince.IsZero():
+		f.idleSince = time.Now()
+	}
+	return time.Since(f.idleSince) >= f.DetachAfter
 }
 
 // failure asks how a run has ended. That Spark does not know it any more is an

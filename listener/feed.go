@@ -33,15 +33,27 @@ type Feed struct {
 	// NewBus says that the stream is a new bus, on which nothing comes of what
 	// happened before: Spark is asked for that.
 	NewBus bool
-	Log    *slog.Logger
+	// DetachAfter ends the feed with ErrDetached when no query has been active for
+	// so long; 0 never does.
+	DetachAfter time.Duration
+	// GapReason is the reason of the gaps that this feed finds; GapNotReceived if
+	// it is empty.
+	GapReason string
+	Log       *slog.Logger
 
 	askFailed bool
 	askAgain  time.Time
+	idleSince time.Time // first answer without an active query, zero while there is one
 }
+
+// ErrDetached says that no query has been active for as long as was agreed.
+var ErrDetached = errors.New("no query is active")
+
 
 // Run carries events until the stream is over or ctx ends, and returns why. It
 // leaves the stream open.
 func (f *Feed) Run(ctx context.Context) error {
+	f.begin()
 	if f.NewBus {
 		f.Admission.owe()
 	}
@@ -59,6 +71,16 @@ func (f *Feed) Run(ctx context.Context) error {
 		if err := f.step(ctx, nextAsk); err != nil {
 			return err
 		}
+	}
+}
+
+// begin sets what holds for this feed alone.
+func (f *Feed) begin() {
+	f.Admission.mu.Lock()
+	defer f.Admission.mu.Unlock()
+	f.Admission.gapReason = f.GapReason
+	if f.GapReason == "" {
+		f.Admission.gapReason = GapNotReceived
 	}
 }
 
@@ -133,7 +155,7 @@ func (f *Feed) take(ctx context.Context, d Delivery) []Event {
 	events := f.Admission.read(d)
 	var out []Event
 	if f.Admission.unseen(events) {
-		queries, _ := f.active(ctx)
+		queries, _ := f.active(ctx) // no answer leaves the names open
 		f.Admission.names(queries)
 	}
 	for i := range events {

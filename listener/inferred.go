@@ -32,6 +32,10 @@ type startedPayload struct {
 // but their events never came.
 const GapNotReceived = "not_received"
 
+// GapTooLarge is the reason of a gap that an event left which was too large to be
+// received.
+const GapTooLarge = "too_large"
+
 type gapPayload struct {
 	ID          string  `json:"id"`
 	RunID       string  `json:"runId"`
@@ -50,7 +54,7 @@ func (a *Admission) gap(runID string, missing dedupe.Range) Event {
 		QueryID: l.QueryID, RunID: runID, Name: l.Name, BatchID: NoBatch, Time: at,
 		Payload: mustJSON(gapPayload{
 			ID: l.QueryID, RunID: runID, Name: orNull(l.Name), FromBatchID: missing.From, ToBatchID: missing.To,
-			Reason: GapNotReceived, Timestamp: at.Format(timestampLayout),
+			Reason: a.gapReason, Timestamp: at.Format(timestampLayout),
 		}),
 	})
 }

@@ -13,9 +13,12 @@ const grace = 30 * time.Second
 // queries whose first batch takes long, batches that were lost, ends that nobody
 // told.
 func (f *Feed) look(ctx context.Context) error {
-	queries, answered := f.active(ctx)
-	if !answered {
-		return nil
+	queries, err := f.active(ctx)
+	if err != nil {
+		return nil //nolint:nilerr // no answer leaves the matter open
+	}
+	if f.idle(queries) {
+		return ErrDetached
 	}
 	return f.settle(ctx, func() []Event {
 		f.Admission.names(queries)

@@ -2,6 +2,7 @@ package listener
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -21,17 +22,24 @@ type pace struct {
 	due   time.Time
 }
 
-// Poll carries what Spark answers, until ctx ends. It asks about a run as often as
+// Poll carries what Spark answers, until ctx ends or Spark answers that the session
+// is no more; an error that has a method Definite tells so. It asks about a run as often as
 // it takes to see all its batches before Spark drops them, and less often while
 // nothing runs.
 func (f *Feed) Poll(ctx context.Context) error {
+	f.begin()
 	f.Admission.owe()
 	paces := map[string]*pace{}
 	wait := f.AskEvery
 	for {
-		queries, answered := f.active(ctx)
+		queries, err := f.active(ctx)
 		next := f.askAgain
-		if answered {
+		switch {
+		case err == nil && f.idle(queries):
+			return ErrDetached
+		case isAnswer(err):
+			return err
+		case err == nil:
 			if err := f.settle(ctx, func() []Event { return f.poll(ctx, queries, paces) }); err != nil {
 				return err
 			}
@@ -44,6 +52,12 @@ func (f *Feed) Poll(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// isAnswer says whether an error is an answer of Spark's, and not a failure to ask.
+func isAnswer(err error) bool {
+	var answer interface{ Definite() bool }
+	return errors.As(err, &answer) && answer.Definite()
 }
 
 // poll asks about the runs that are due.

@@ -122,7 +122,7 @@ func keep(ctx context.Context, j *journal.Journal, sources []*source, log *slog.
 func note(j *journal.Journal, sources []*source, log *slog.Logger) (floor uint64) {
 	_, floor = j.Bounds()
 	for _, s := range sources {
-		if err := s.memory.note(s.admission); err != nil {
+		if err := s.memory.note(s.admission.Load()); err != nil {
 			log.Error("marks were not stored; the journal keeps more until they are", "err", err)
 		}
 		covered, err := s.memory.covered()
