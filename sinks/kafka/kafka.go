@@ -46,7 +46,7 @@ type Sink struct {
 	limits *limits
 	log    *slog.Logger
 
-	left   chan error // result of a write whose Deliver was cancelled; nil if there is none
+	left   chan struct{} // closed at the end of a write whose Deliver was cancelled; nil if there is none
 	closed bool
 }
 
@@ -154,7 +154,9 @@ func (s *Sink) deliver(ctx context.Context, events []listener.Event) (int, error
 		return acked, ctx.Err()
 	}
 	if errors.Is(err, kafka.MessageSizeTooLarge) || errors.Is(err, kafka.RecordListTooLarge) {
-		if s.limits.lower(ctx, round, round[acked].Topic) {
+		topic := round[acked].Topic
+		if s.limits.lower(ctx, round, topic) {
+			s.log.Info("topic takes less than was sent; cutting to fit", "topic", topic, "max_bytes", s.limits.known[topic].bytes)
 			return acked, nil // the caller comes again, now with less
 		}
 	} else {
@@ -167,13 +169,17 @@ func (s *Sink) deliver(ctx context.Context, events []listener.Event) (int, error
 // is not taken back but written later. The writer bounds every wait itself.
 func (s *Sink) write(ctx context.Context, round []kafka.Message) error {
 	s.writer.BatchSize = len(round)
-	result := make(chan error, 1)
-	go func() { result <- s.writer.WriteMessages(context.WithoutCancel(ctx), round...) }()
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		err = s.writer.WriteMessages(context.WithoutCancel(ctx), round...)
+	}()
 	select {
-	case err := <-result:
+	case <-done:
 		return err
 	case <-ctx.Done():
-		s.left = result
+		s.left = done
 		return ctx.Err()
 	}
 }

@@ -11,8 +11,6 @@ import (
 // flush behind it, when it has read everything before; so the window counts as a
 // whole or not at all. A denied subject shows as an error before that answer.
 func (p *session) publishAndFlush(ctx context.Context, events []listener.Event) (int, error) {
-	ctx, cancel := context.WithTimeout(ctx, p.ackTimeout)
-	defer cancel()
 	before := p.conn.LastError()
 	events = events[:min(len(events), maxWindow)]
 	for i := range events {
@@ -21,6 +19,8 @@ func (p *session) publishAndFlush(ctx context.Context, events []listener.Event) 
 			return 0, fmt.Errorf("publish to %s: %w", subject, p.because(err))
 		}
 	}
+	ctx, cancel := context.WithTimeout(ctx, p.ackTimeout) // from here: to cut large events takes its time
+	defer cancel()
 	if err := p.conn.FlushWithContext(ctx); err != nil {
 		return 0, fmt.Errorf("wait for the server to read %d events: %w", len(events), p.because(err))
 	}

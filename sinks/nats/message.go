@@ -21,12 +21,19 @@ func message(e *listener.Event, subject string, limit int) *nats.Msg {
 
 // binary is the binary mode of the CloudEvents binding for NATS.
 func binary(e *listener.Event, subject string) *nats.Msg {
-	header := nats.Header{jetstream.MsgIDHeader: {sinks.HeaderValue(e.ID)}}
-	for _, a := range sinks.Attributes(e) {
-		header["ce-"+a.Name] = []string{sinks.HeaderValue(a.Value)}
+	attributes := sinks.Attributes(e)
+	header := make(nats.Header, len(attributes)+2)
+	values := make([]string, 0, len(attributes)+2) // one allocation for all the lists of one
+	set := func(name, value string) {
+		values = append(values, value)
+		header[name] = values[len(values)-1 : len(values) : len(values)]
+	}
+	set(jetstream.MsgIDHeader, sinks.HeaderValue(e.ID))
+	for _, a := range attributes {
+		set("ce-"+a.Name, sinks.HeaderValue(a.Value))
 	}
 	if contentType := sinks.ContentType(e); contentType != "" {
-		header["content-type"] = []string{contentType}
+		set("content-type", contentType)
 	}
 	return &nats.Msg{Subject: subject, Header: header, Data: e.Payload}
 }

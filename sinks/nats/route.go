@@ -122,13 +122,13 @@ func tooLarge(err error) bool {
 // tried. It returns false when there is nothing to gain.
 func (p *session) shrink(ctx context.Context, refused inFlight) bool {
 	lower := refused.size / 2
-	if limit := p.ask(ctx, "", refused.subject).limit; limit > 0 && limit < refused.size {
+	if limit := p.ask(ctx, "", refused.msg.Subject).limit; limit > 0 && limit < refused.size {
 		lower = limit
 	}
 	if lower < minLimit {
 		return false
 	}
-	p.routes.set(refused.subject, route{limit: lower})
+	p.routes.set(refused.msg.Subject, route{limit: lower})
 	return true
 }
 

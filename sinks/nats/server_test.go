@@ -131,6 +131,10 @@ func (s *testServer) stored(ctx context.Context, t testing.TB) ([]jetstream.Msg,
 	if err != nil {
 		return nil, err
 	}
+	return readStream(ctx, js)
+}
+
+func readStream(ctx context.Context, js jetstream.JetStream) ([]jetstream.Msg, error) {
 	stream, err := js.Stream(ctx, "spark")
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"sparkbridge/listener"
@@ -16,11 +17,12 @@ const (
 	maxWindowBytes = 4 << 20
 )
 
-// inFlight is a published event whose acknowledgement is awaited.
+// inFlight is an event to be published, and then one whose acknowledgement is
+// awaited.
 type inFlight struct {
-	subject string
-	size    int
-	future  jetstream.PubAckFuture
+	msg    *nats.Msg
+	size   int
+	future jetstream.PubAckFuture
 }
 
 // publishWindow publishes events from the front and reads their acknowledgements
@@ -28,7 +30,7 @@ type inFlight struct {
 // an error it first waits for all that was published: whatever may still be
 // stored is stored before the next attempt.
 func (p *session) publishWindow(ctx context.Context, events []listener.Event) (int, error) {
-	window, publishErr := p.publish(events)
+	window, publishErr := p.publish(p.window(events))
 	acked, err := p.await(ctx, window)
 	if err == nil {
 		return acked, publishErr
@@ -40,25 +42,34 @@ func (p *session) publishWindow(ctx context.Context, events []listener.Event) (i
 	return acked, err
 }
 
-// publish sends as many events as may be under way together, at least one. They
-// are in flight even when it returns an error about a later one.
-func (p *session) publish(events []listener.Event) ([]inFlight, error) {
-	var window []inFlight
+// window makes messages of as many events from the front as may be under way
+// together, at least one.
+func (p *session) window(events []listener.Event) []inFlight {
+	window := make([]inFlight, 0, min(len(events), maxWindow))
 	var ahead pipeline
-	for bytes := 0; len(window) < min(len(events), maxWindow) && bytes < maxWindowBytes; {
+	for bytes := 0; len(window) < cap(window) && bytes < maxWindowBytes; {
 		e := &events[len(window)]
 		subject := p.subject.Place(e)
 		if !ahead.admits(e.PartitionKey(), p.routes.ordered(subject)) {
 			break
 		}
 		msg := message(e, subject, p.limit(subject))
-		future, err := p.js.PublishMsgAsync(msg, jetstream.WithRetryAttempts(0), jetstream.WithStallWait(p.ackTimeout))
-		if err != nil {
-			return window, fmt.Errorf("publish to %s: %w", subject, p.because(err))
-		}
 		size := wireSize(msg)
-		window = append(window, inFlight{subject, size, future})
+		window = append(window, inFlight{msg: msg, size: size})
 		bytes += size
+	}
+	return window
+}
+
+// publish sends the messages and returns those that are now in flight, which
+// are fewer than all when it returns an error.
+func (p *session) publish(window []inFlight) ([]inFlight, error) {
+	for i := range window {
+		var err error
+		window[i].future, err = p.js.PublishMsgAsync(window[i].msg, jetstream.WithRetryAttempts(0), jetstream.WithStallWait(p.ackTimeout))
+		if err != nil {
+			return window[:i], fmt.Errorf("publish to %s: %w", window[i].msg.Subject, p.because(err))
+		}
 	}
 	return window, nil
 }
@@ -72,7 +83,7 @@ func (p *session) await(ctx context.Context, window []inFlight) (acked int, err 
 			err = ackErr
 		default:
 			acked = i + 1
-			p.learn(ctx, sent.subject, ack.Stream)
+			p.learn(ctx, sent.msg.Subject, ack.Stream)
 		}
 		if ctx.Err() != nil || p.ended() != nil {
 			break // nothing more will come
@@ -87,9 +98,9 @@ func (p *session) acknowledgement(ctx context.Context, sent inFlight) (*jetstrea
 	case ack := <-sent.future.Ok():
 		return ack, nil
 	case err := <-sent.future.Err():
-		return nil, p.explain(sent.subject, err)
+		return nil, p.explain(sent.msg.Subject, err)
 	case <-p.over.Done():
-		return nil, fmt.Errorf("publish to %s: %w", sent.subject, p.ended())
+		return nil, fmt.Errorf("publish to %s: %w", sent.msg.Subject, p.ended())
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
