@@ -30,6 +30,9 @@ var (
 	errHollow   = errors.New("the stream ended at once and without a response")
 )
 
+// moment is how long a broken connection is no news yet.
+const moment = 2 * time.Second
+
 // reader follows one operation for as long as it lives, over any number of
 // streams. Its run is a goroutine that the Bus owns.
 type reader struct {
@@ -43,6 +46,8 @@ type reader struct {
 
 	waits  waits
 	notice notice
+	outage func(error)
+	out    bool // the outage was told
 	rivals waits
 	rival  struct {
 		times int
@@ -59,11 +64,11 @@ type reader struct {
 	done      chan struct{}
 }
 
-func newReader(s *Session, p ResumePoint, q *queue, log *slog.Logger) *reader {
+func newReader(s *Session, p ResumePoint, q *queue, log *slog.Logger, outage func(error)) *reader {
 	return &reader{
 		s: s, op: p.OperationID, queue: q, log: log,
 		last: p.LastResponseID, added: p.Added,
-		waits: newWaits(), rivals: newWaits(), notice: notice{log: log},
+		waits: newWaits(), rivals: newWaits(), notice: notice{log: log}, outage: outage,
 		answered: make(chan struct{}), acked: make(chan struct{}),
 		completed: make(chan struct{}), done: make(chan struct{}),
 	}
@@ -173,6 +178,10 @@ func (r *reader) exists() { r.answer.Do(func() { close(r.answered) }) }
 func (r *reader) healthy() {
 	r.waits.reset()
 	r.notice.over()
+	if r.out {
+		r.out = false
+		r.outage(nil)
+	}
 }
 
 // completion is what the end of the operation means.
@@ -201,6 +210,10 @@ func (r *reader) interrupted(ctx context.Context, e *Error) error {
 		return nil
 	}
 	r.notice.failed(e, wait)
+	if !r.out && time.Since(r.notice.since) >= moment {
+		r.out = true
+		r.outage(e)
+	}
 	return r.s.link.pause(ctx, wait, e.floor())
 }
 

@@ -33,6 +33,9 @@ type Session struct {
 // UserID is the user that the session belongs to.
 func (s *Session) UserID() string { return s.remote.UserID }
 
+// Address is where the server is, as host:port.
+func (s *Session) Address() string { return s.remote.Address() }
+
 // ID is the session's id.
 func (s *Session) ID() string { return s.remote.SessionID }
 

@@ -46,8 +46,8 @@ type Admission struct {
 	session   Session
 	gapReason string
 	now       func() time.Time
-	marks   *dedupe.Marks
-	lives   map[string]*life
+	marks     *dedupe.Marks
+	lives     map[string]*life
 
 	// duplicates counts the repeats that were not admitted.
 	duplicates uint64

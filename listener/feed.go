@@ -49,7 +49,6 @@ type Feed struct {
 // ErrDetached says that no query has been active for as long as was agreed.
 var ErrDetached = errors.New("no query is active")
 
-
 // Run carries events until the stream is over or ctx ends, and returns why. It
 // leaves the stream open.
 func (f *Feed) Run(ctx context.Context) error {

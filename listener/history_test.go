@@ -227,7 +227,7 @@ func TestANewRunFirstEndsTheOldOne(t *testing.T) {
 		time.Sleep(6 * time.Second)
 		synctest.Wait()
 		wantIDs(t, *got, "a:started:inferred") // the old run's own end may be on its way
-		sp.change(func() {}) // what was read is before what comes
+		sp.change(func() {})                   // what was read is before what comes
 		s.push("p1", Raw{Type: TypeProgress, JSON: []byte(`{"progress":{"id":"q","runId":"b","name":"orders","timestamp":"2026-01-01T00:00:00.000Z","batchId":4}}`)})
 		time.Sleep(time.Second)
 		stop()

@@ -49,6 +49,9 @@ func (s *source) recover(ctx context.Context, why error) error {
 	case errors.Is(why, connect.ErrBusRemoved):
 		s.states.tell(ctx, busLost, "somebody removed our listener, or the session is closing")
 		return s.again(ctx, afterRemove)
+	case errors.Is(why, connect.ErrSessionNotFound), errors.Is(why, connect.ErrSessionChanged):
+		s.states.tell(ctx, busLost, "the driver has restarted")
+		return s.recover(ctx, s.restarted(ctx))
 	case s.gone(why):
 		s.states.tell(ctx, busLost, why.Error())
 		return nil
@@ -58,22 +61,14 @@ func (s *source) recover(ctx context.Context, why error) error {
 	}
 }
 
-// gone says that the operation, or the driver with it, is no more, so that a new
-// one can be opened at once.
+// gone says that the operation is no more, so that a new one can be opened at once.
 func (s *source) gone(why error) bool {
 	if errors.Is(why, connect.ErrTooLarge) {
 		s.lostTo = listener.GapTooLarge
 		return true
 	}
-	for _, reason := range []error{
-		connect.ErrSessionNotFound, connect.ErrSessionChanged,
-		connect.ErrOperationNotFound, connect.ErrOperationAbandoned, connect.ErrPositionLost,
-	} {
-		if errors.Is(why, reason) {
-			return true
-		}
-	}
-	return false
+	return errors.Is(why, connect.ErrOperationNotFound) ||
+		errors.Is(why, connect.ErrOperationAbandoned) || errors.Is(why, connect.ErrPositionLost)
 }
 
 // shut follows a session whose bus is another client's: takes the bus over, asks
