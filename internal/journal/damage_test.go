@@ -302,6 +302,33 @@ func TestAPowerCutIsNotDamage(t *testing.T) {
 	}
 }
 
+// What a failed write has left may come back behind a shorter one after a power
+// cut. Its frames fit by their sequences, but not by their group.
+func TestTwoWritesOfOnePlace(t *testing.T) {
+	dir := t.TempDir()
+	j := mustOpen(t, dir, Options{})
+	mustAppend(t, j, "kept")
+	at := j.tail.size
+	die(t, j)
+	f := frame{sequence: 2, count: 2}
+	b := j.codec.append(nil, f, []byte("second write"))
+	for i := range uint32(2) { // records 3 and 4 of a group of three that began at 2
+		f = frame{sequence: 3 + uint64(i), index: 1 + i, count: 3}
+		b = j.codec.append(b, f, []byte("first write"))
+	}
+	whole, err := os.ReadFile(segmentPath(dir, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(segmentPath(dir, 1), append(whole[:at], b...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	j = mustOpen(t, dir, Options{})
+	if _, next := j.Bounds(); next != 2 {
+		t.Errorf("next is %d, want 2: neither write was finished", next)
+	}
+}
+
 // A body that holds the bytes of a segment, from this place or from another
 // journal, is only a body.
 func TestAJournalInsideAJournal(t *testing.T) {
