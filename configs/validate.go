@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/uuid"
-
 	"sparkbridge/connect"
 )
 
@@ -45,11 +43,8 @@ func (s *Source) ReadRemote() (remote connect.Remote, written string, err error)
 	if remote, err = remote.WithToken(s.Token.Reveal()); err != nil {
 		return connect.Remote{}, "", fmt.Errorf("read %s: %w", s.RemoteFile, err)
 	}
-	if !s.CreateSession && (remote.UserID == "" || remote.SessionID == "") {
-		return connect.Remote{}, "", fmt.Errorf("read %s: user_id and session_id must both be set", s.RemoteFile)
-	}
-	if remote.SessionID != "" && uuid.Validate(remote.SessionID) != nil {
-		return connect.Remote{}, "", fmt.Errorf("read %s: session_id %q is not a UUID", s.RemoteFile, remote.SessionID)
+	if missing := s.missingIDs(remote); missing != "" {
+		return connect.Remote{}, "", fmt.Errorf("read %s: the connection string has no %s", s.RemoteFile, missing)
 	}
 	return remote, written, nil
 }
@@ -109,8 +104,15 @@ func withoutPrefix(err error) string {
 }
 
 func (s *Source) checkIDs(p *problems, path string, remote connect.Remote) {
+	if missing := s.missingIDs(remote); missing != "" {
+		p.add(path, "has no %s: add the job's own, as in ;user_id=etl;session_id=<UUID>, or set create_session to make a session", missing)
+	}
+}
+
+// missingIDs names the ids that a connection string lacks, empty for none.
+func (s *Source) missingIDs(remote connect.Remote) string {
 	if s.CreateSession {
-		return
+		return ""
 	}
 	var missing []string
 	if remote.UserID == "" {
@@ -119,10 +121,7 @@ func (s *Source) checkIDs(p *problems, path string, remote connect.Remote) {
 	if remote.SessionID == "" {
 		missing = append(missing, "session_id")
 	}
-	if len(missing) > 0 {
-		p.add(path, "has no %s: add the job's own, as in ;user_id=etl;session_id=<UUID>, or set create_session to make a session",
-			strings.Join(missing, " and no "))
-	}
+	return strings.Join(missing, " and no ")
 }
 
 func (c *Config) checkSinks(p *problems) {

@@ -88,7 +88,9 @@ func (s *source) shut(ctx context.Context) error {
 		s.states.tell(ctx, busTaken, "another client holds the bus; it is tried again until it is free (mode: bus)")
 		return s.again(ctx, wait)
 	}
-	s.states.tell(ctx, busTaken, "another client holds the bus")
+	if s.taken == 1 {
+		s.states.tell(ctx, busTaken, "another client holds the bus")
+	}
 	err := s.pollFor(ctx, wait, "another client holds the bus; the session is polled, and the bus tried again now and then")
 	if err == nil || ctx.Err() != nil {
 		return nil
