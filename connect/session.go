@@ -23,6 +23,7 @@ type Session struct {
 	remote     Remote
 	clientType string
 	log        *slog.Logger
+	notices    notices
 
 	mu       sync.Mutex
 	observed string // the server's own id of the session, once it has told it
@@ -95,21 +96,22 @@ func (s *Session) Close() (err error) {
 // ask makes a call until it is answered, definitely or well, or ctx ends; then the
 // error is that of ctx.
 func (s *Session) ask(ctx context.Context, op string, do func(context.Context, sparkpb.SparkConnectServiceClient) error) error {
-	w, n, bound := newWaits(), notice{log: s.log}, callTime
+	w, bound := newWaits(), callTime
 	for {
 		err := s.link.call(ctx, bound, do)
 		if err == nil {
-			n.over()
+			s.notices.over(op)
 			return nil
 		}
 		e := classify(op, err)
 		if e.Definite() {
+			s.notices.over(op)
 			return e
 		}
 		if ctx.Err() == nil {
 			bound = min(2*bound, maxCallTime)
 			wait := w.next(e)
-			n.failed(e, wait)
+			s.notices.failed(s.log, e, wait)
 			err = s.link.pause(ctx, wait, e.floor())
 		}
 		if ctx.Err() != nil {
