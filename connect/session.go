@@ -112,10 +112,10 @@ func (s *Session) ask(ctx context.Context, op string, do func(context.Context, s
 			bound = min(2*bound, maxCallTime)
 			wait := w.next(e)
 			s.notices.failed(s.log, e, wait)
-			err = s.link.pause(ctx, wait, e.floor())
+			_ = s.link.pause(ctx, wait, e.floor()) // fails with ctx only
 		}
 		if ctx.Err() != nil {
-			return fmt.Errorf("%w; the last answer: %s", ctx.Err(), e)
+			return fmt.Errorf("%w; the last answer: %s", ctx.Err(), e.Error())
 		}
 	}
 }
