@@ -87,7 +87,8 @@ func (s *Session) Create(ctx context.Context) error {
 	})
 }
 
-// Close lets go of the connection. The session itself stays as it is.
+// Close lets go of the connection, after the bus on it was closed. The session
+// itself stays as it is.
 func (s *Session) Close() (err error) {
 	s.closing.Do(func() { err = s.client.release(s.link) })
 	return err
