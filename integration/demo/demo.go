@@ -20,8 +20,8 @@ var errInterrupted = errors.New("interrupted")
 
 // queries are what the job runs: kinds of integration/jobs/streams.py, with names.
 var queries = []struct{ kind, name, remark string }{
-	{"healthy", "orders", "healthy"},
-	{"stateful", "visits", "with a watermark and state"},
+	{"healthy", "orders", "always has something to do"},
+	{"stateful", "visits", "has a watermark and state"},
 	{"failing", "payments", "fails after ten seconds"},
 }
 

@@ -4,19 +4,19 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"sparkbridge/listener"
 )
 
-// line is one event for people: when it arrived, at which sinks it is, what it says. Only its
-// end is cut when the screen is narrow.
+// line is one event for people: when it arrived, at which sinks it is, what it says. It is made
+// for 80 columns, where the end of what is longer is cut; anything but a terminal gets it whole.
 func (s *screen) line(r row) string {
-	kind := r.event.kind()
-	head := fmt.Sprintf("%s  %s  %s  %s ", s.paint(dim, r.time.Format(time.TimeOnly)), s.sinks(r),
-		s.paint(kindStyle(&r.event), fmt.Sprintf("%-10s", kind)), fmt.Sprintf("%-8s", cut(oneLine(r.event.Subject), 20)))
-	room := s.width() - visible(head) - 1
-	return head + " " + s.paint(detailStyle(&r.event), cut(details(&r.event), max(room, 20)))
+	kind, query := r.event.kind(), cut(oneLine(r.event.Subject), 20)
+	head := fmt.Sprintf("%s %s %s %-8s ", s.paint(dim, r.time.Format(time.TimeOnly)), s.sinks(r),
+		s.paint(kindStyle(&r.event), fmt.Sprintf("%-10s", kind)), query)
+	return head + s.paint(detailStyle(&r.event), cut(details(&r.event), max(s.width()-visible(head), 20)))
 }
 
 // sinks has a mark for each sink that has the event.
@@ -25,9 +25,9 @@ func (s *screen) sinks(r row) string {
 	for sink := range sinkCount {
 		mark := s.paint(green, "✓")
 		if !r.at[sink] {
-			mark = s.paint(boldRed, "-")
+			mark = s.paint(yellow, "…")
 		}
-		marks = append(marks, sink.String()+" "+mark)
+		marks = append(marks, sink.String()+mark)
 	}
 	return strings.Join(marks, " ")
 }
@@ -73,7 +73,7 @@ func details(e *event) string {
 	case listener.Gap:
 		return fmt.Sprintf("batches %d to %d: %s", e.Data.FromBatchID, e.Data.ToBatchID, e.Data.Reason)
 	case listener.BusState:
-		return strings.TrimSuffix(e.Data.State+": "+oneLine(e.Data.Reason), ": ")
+		return oneLine(strings.TrimSpace(e.Data.State + " " + e.Data.Reason))
 	default:
 		return oneLine(e.Type)
 	}
@@ -88,12 +88,12 @@ func progress(d *document) string {
 	if d.DurationMs.TriggerExecution != nil {
 		duration = took(time.Duration(*d.DurationMs.TriggerExecution) * time.Millisecond)
 	}
-	text := fmt.Sprintf("batch %-4d %5d rows %7s rows/s %7s", d.BatchID, d.NumInputRows, rate, duration)
+	text := fmt.Sprintf("batch %-3d %4d rows %6s/s %6s", d.BatchID, d.NumInputRows, rate, duration)
 	if len(d.StateOperators) > 0 {
-		text += fmt.Sprintf("  state %d rows", stateRows(d))
+		text += fmt.Sprintf(", %d in state", stateRows(d))
 	}
 	if at, err := time.Parse(time.RFC3339, d.EventTime.Watermark); err == nil && at.Unix() > 0 {
-		text += "  watermark " + at.Local().Format(time.TimeOnly)
+		text += ", watermark " + at.Local().Format(time.TimeOnly)
 	}
 	return text
 }
@@ -105,11 +105,12 @@ func stateRows(d *document) (rows int64) {
 	return rows
 }
 
-// ending is the outcome and the first line of the exception, whose class goes without its package.
+// ending is the outcome and the first line of the exception, without Java's class where Spark's
+// own class of the error follows in brackets.
 func ending(e *event) string {
 	first, _, _ := strings.Cut(strings.TrimSpace(e.Data.Exception), "\n")
-	if class, rest, found := strings.Cut(first, ": "); found && !strings.ContainsAny(class, " [") {
-		first = class[strings.LastIndexByte(class, '.')+1:] + ": " + rest
+	if class, rest, found := strings.Cut(first, ": "); found && strings.HasPrefix(rest, "[") && !strings.Contains(class, " ") {
+		first = rest
 	}
 	return strings.TrimSuffix(e.Outcome+": "+oneLine(first), ": ")
 }
@@ -117,7 +118,7 @@ func ending(e *event) string {
 // oneLine makes spaces of what would break a line or speak to the terminal.
 func oneLine(text string) string {
 	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r == utf8.RuneError {
+		if !unicode.IsPrint(r) {
 			return ' '
 		}
 		return r

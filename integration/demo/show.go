@@ -31,19 +31,18 @@ func (d *demo) attach(ctx context.Context) error {
 // show has the job start its queries, and shows events until ctx ends, or for a time that begins
 // with the first batch: how long Spark needs for that differs much between machines.
 func (d *demo) show(ctx context.Context, length time.Duration) error {
-	var names []string
+	d.out.say("\nThe job starts three queries:")
 	for _, q := range queries {
 		if err := d.job.Send("start " + q.kind + "=" + q.name); err != nil {
 			return err
 		}
-		names = append(names, q.name+" ("+q.remark+")")
+		d.out.say("  %-8s  %s", q.name, d.out.paint(dim, q.remark))
 	}
-	d.out.say("\nThe job starts three queries: %s.", strings.Join(names, ", "))
 	if length == 0 {
-		d.out.say("Events until Ctrl-C:\n")
+		d.out.say("\nEvents until Ctrl-C:\n")
 		return d.watch(ctx, func() bool { return false })
 	}
-	d.out.say("Events for %s from the first batch:\n", took(length))
+	d.out.say("\nEvents for %s from the first batch:\n", took(length))
 	ctx, cancel := context.WithTimeout(ctx, batchWithin+length)
 	defer cancel()
 	return d.watch(ctx, func() bool {
@@ -92,13 +91,18 @@ func (d *demo) print(now time.Time) {
 
 // revive starts the bridge again, unless it ended because of an error of its own.
 func (d *demo) revive() error {
-	if code := d.bridge.ExitCode(); code > 0 {
+	code := d.bridge.ExitCode()
+	if code > 0 {
 		return fmt.Errorf("the bridge has ended with exit code %d%s", code, tail(d.in("bridge.log")))
 	}
 	if err := d.bridge.Restart(context.Background()); err != nil {
 		return err
 	}
-	d.out.say("%s", d.out.paint(bold, fmt.Sprintf("          the bridge was ended, and is started again as process %d: it goes on where it was", d.bridge.Pid())))
+	how := "stopped"
+	if code < 0 {
+		how = "killed"
+	}
+	d.out.say("%s", d.out.paint(bold, fmt.Sprintf("         the bridge was %s; started again as process %d, it goes on from its journal", how, d.bridge.Pid())))
 	return nil
 }
 
