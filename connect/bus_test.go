@@ -448,6 +448,27 @@ func TestFinishWithoutReadingTheRestKeepsIt(t *testing.T) {
 	})
 }
 
+func TestTheRestIsForgottenOnlyOnceItIsKept(t *testing.T) {
+	inWorld(t, connecttest.Options{}, func(t *testing.T, w *world) {
+		b := w.open()
+		w.quiet(b, 2*time.Second)
+		w.emit(0, 3)
+		if err := b.Finish(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		w.expect(b, 0, 3, false)
+		if _, err := b.Next(t.Context()); !errors.Is(err, io.EOF) {
+			t.Fatalf("Next: %v", err)
+		}
+		if err := b.Close(); err != nil {
+			t.Fatal(err)
+		}
+		again := w.open()
+		w.expect(again, 0, 3, true)
+		w.expectEnd(again, ErrBusRemoved)
+	})
+}
+
 func TestFinishDuringAnOutage(t *testing.T) {
 	inWorld(t, connecttest.Options{}, func(t *testing.T, w *world) {
 		b := w.open()

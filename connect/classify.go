@@ -54,7 +54,7 @@ func classify(op string, err error) *Error {
 	switch {
 	case e.Class != "":
 		// Who else reads an operation may stop to; that is no answer about us.
-		e.definite = e.meaning != ErrDisconnected
+		e.definite = !errors.Is(e.meaning, ErrDisconnected)
 	case e.Code == codes.Unauthenticated:
 		e.meaning, e.definite = ErrUnauthenticated, true
 	case tooLarge(e):

@@ -101,7 +101,10 @@ func ParseRemote(s string) (Remote, error) {
 	if err := r.setParameters(path); err != nil {
 		return Remote{}, err
 	}
-	return r, r.secure()
+	if err := r.secure(); err != nil {
+		return Remote{}, err
+	}
+	return r, nil
 }
 
 // setAuthority takes host[:port], a host being a name, an IPv4 address, or an
@@ -192,7 +195,10 @@ func (r Remote) WithToken(token string) (Remote, error) {
 	if err := r.set("token", token); err != nil {
 		return Remote{}, err
 	}
-	return r, r.secure()
+	if err := r.secure(); err != nil {
+		return Remote{}, err
+	}
+	return r, nil
 }
 
 // Address is host:port, an IPv6 host in brackets.

@@ -23,6 +23,7 @@ type Session struct {
 	remote     Remote
 	clientType string
 	log        *slog.Logger
+	notices    notices
 
 	mu       sync.Mutex
 	observed string // the server's own id of the session, once it has told it
@@ -89,7 +90,8 @@ func (s *Session) Create(ctx context.Context) error {
 	})
 }
 
-// Close lets go of the connection. The session itself stays as it is.
+// Close lets go of the connection, after the bus on it was closed. The session
+// itself stays as it is.
 func (s *Session) Close() (err error) {
 	s.closing.Do(func() { err = s.client.release(s.link) })
 	return err
@@ -98,25 +100,26 @@ func (s *Session) Close() (err error) {
 // ask makes a call until it is answered, definitely or well, or ctx ends; then the
 // error is that of ctx.
 func (s *Session) ask(ctx context.Context, op string, do func(context.Context, sparkpb.SparkConnectServiceClient) error) error {
-	w, n, bound := newWaits(), notice{log: s.log}, callTime
+	w, bound := newWaits(), callTime
 	for {
 		err := s.link.call(ctx, bound, do)
 		if err == nil {
-			n.over()
+			s.notices.over(op)
 			return nil
 		}
 		e := classify(op, err)
 		if e.Definite() {
+			s.notices.over(op)
 			return e
 		}
 		if ctx.Err() == nil {
 			bound = min(2*bound, maxCallTime)
 			wait := w.next(e)
-			n.failed(e, wait)
-			err = s.link.pause(ctx, wait, e.floor())
+			s.notices.failed(s.log, e, wait)
+			_ = s.link.pause(ctx, wait, e.floor()) // fails with ctx only
 		}
 		if ctx.Err() != nil {
-			return fmt.Errorf("%w; the last answer: %s", ctx.Err(), e)
+			return fmt.Errorf("%w; the last answer: %s", ctx.Err(), e.Error())
 		}
 	}
 }

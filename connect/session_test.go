@@ -66,6 +66,31 @@ func TestActive(t *testing.T) {
 	})
 }
 
+// Whoever asks gives each question little time and asks again; that is still one failure.
+func TestAnOutageIsToldOnceAMinuteHoweverOftenItIsAsked(t *testing.T) {
+	inWorld(t, connecttest.Options{}, func(t *testing.T, w *world) {
+		w.server.Refuse(true)
+		w.server.Disconnect()
+		for began := time.Now(); time.Since(began) < 5*time.Minute; {
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			if _, err := w.s.Active(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("Active of a server that is away: %v", err)
+			}
+			cancel()
+		}
+		if n := w.log.count("trying again"); n < 5 || n > 7 {
+			t.Errorf("%d warnings in five minutes, want one a minute", n)
+		}
+		w.server.Refuse(false)
+		if _, err := w.s.Active(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n := w.log.count("answers again"); n != 1 {
+			t.Errorf("told %d times that it is over, want once", n)
+		}
+	})
+}
+
 func TestActiveTellsAnotherDriver(t *testing.T) {
 	inWorld(t, connecttest.Options{}, func(t *testing.T, w *world) {
 		if _, err := w.s.Active(t.Context()); err != nil {

@@ -3,6 +3,7 @@ package connect
 import (
 	"log/slog"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -82,4 +83,32 @@ func (n *notice) over() {
 	}
 	n.log.Info("spark connect answers again", "tries", n.times, "failed_for", time.Since(n.since))
 	*n = notice{log: n.log}
+}
+
+// notices are one notice for each question. They outlive a question that was given up,
+// so that asking it anew does not say the same again. The zero value is ready to use.
+type notices struct {
+	mu sync.Mutex
+	of map[string]*notice
+}
+
+func (n *notices) failed(log *slog.Logger, e *Error, wait time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.of == nil {
+		n.of = make(map[string]*notice)
+	}
+	if n.of[e.Op] == nil {
+		n.of[e.Op] = &notice{log: log}
+	}
+	n.of[e.Op].failed(e, wait)
+}
+
+func (n *notices) over(op string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if failing := n.of[op]; failing != nil {
+		failing.over()
+		delete(n.of, op)
+	}
 }

@@ -96,7 +96,7 @@ func (i *inbox) await(t *testing.T, sink string, missing func([]arrival) []strin
 func again(t *testing.T, what string, ask func() bool) {
 	t.Helper()
 	ctx := within(t, patience)
-	ticker := time.NewTicker(50 * time.Millisecond)
+	ticker := time.NewTicker(200 * time.Millisecond)
 	defer ticker.Stop()
 	for !ask() {
 		select {

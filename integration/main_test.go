@@ -36,7 +36,7 @@ func run(m *testing.M) int {
 	}
 	shared = newWorld(root)
 	if err := buildBridge(shared.program); err != nil {
-		fmt.Fprintln(os.Stderr, err)
+		fmt.Fprintln(os.Stderr, errors.Join(err, os.RemoveAll(root)))
 		return 1
 	}
 	code := m.Run()

@@ -5,6 +5,7 @@ package integration
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"sparkbridge/integration/servers"
 )
@@ -89,11 +90,13 @@ func TestSparkRestarts(t *testing.T) {
 	sink.awaitCount(t, "events before", 3, progressOf(before))
 
 	lines, _ := bridge.said.all()
+	began := time.Now()
 	spark.Kill()
 	session.job.Kill()
 	bridge.await("that Spark does not answer", len(lines), isSaid("spark connect does not answer, trying again", ""))
 	requireNoError(t, spark.Restart(t.Context()))
 	bridge.await("that the session is gone", len(lines), isBus("waiting", "session"))
+	outage := time.Since(began)
 	session.join()
 	bridge.attached(len(lines))
 	session.runs = nil
@@ -109,8 +112,9 @@ func TestSparkRestarts(t *testing.T) {
 		return a.attributes["sparkrunid"] == before.RunID // nobody knows what of it Spark took with it
 	}))
 	bridge.stop()
-	if n := bridge.said.count(isSaid("spark connect does not answer, trying again", "")); n > 6 {
-		t.Errorf("the bridge said %d times that Spark does not answer", n)
+	refused := isSaid("spark connect does not answer, trying again", "connection refused")
+	if n, most := bridge.said.count(refused), 2*(1+int(outage/time.Minute)); n > most {
+		t.Errorf("in an outage of %s the bridge said %d times that Spark refuses its connection, want %d at most", outage, n, most)
 	}
 	for _, e := range journaled(t, config.journal()) {
 		if e.Kind == "gap" {

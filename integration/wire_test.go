@@ -37,7 +37,7 @@ type call struct {
 	method  string // without the service's name
 	request []byte
 	answers [][]byte
-	clean   bool // it has ended without an error
+	clean   bool // Spark has ended it without an error
 }
 
 // tapWire starts a proxy to a Spark server.

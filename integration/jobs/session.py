@@ -1,6 +1,7 @@
 """What the jobs share: the session they join, the facts they print, the commands they follow."""
 
 import json
+import os
 import sys
 import threading
 
@@ -23,19 +24,26 @@ def join(remote):
 
 
 def obey(commands):
-    """Runs `name argument` lines of standard input until quit or the end of the input.
+    """Runs `name argument` lines of standard input until quit or the end of the input, then ends the program.
 
-    A command that fails is told as a fact and does not end the job.
+    A command that fails is told as a fact and does not end the job. The end asks nothing of
+    Spark: its client would clear caches on the way out, which takes minutes when the server has
+    gone, and would wait for the thread of a listener that is still registered.
     """
     for line in sys.stdin:
         name, _, argument = line.strip().partition(" ")
         if name == "quit":
-            return
-        if not name:
-            continue
-        try:
-            commands[name](argument)
-        except KeyError as err:
-            tell("error", message=f"{line.strip()}: unknown {err}")
-        except Exception as err:  # whatever Spark answers
-            tell("error", message=f"{line.strip()}: {err}")
+            break
+        if name:
+            _run(commands, name, argument)
+    os._exit(0)
+
+
+def _run(commands, name, argument):
+    if name not in commands:
+        tell("error", message=f"unknown command {name!r}: use {', '.join(commands)} or quit")
+        return
+    try:
+        commands[name](argument)
+    except Exception as err:  # whatever Spark answers
+        tell("error", message=f"{name} {argument}: {err!r}")

@@ -6,7 +6,7 @@
 Kinds of query, each started once (KIND=NAME gives it another name in Spark):
     healthy    a rate source that always has rows, and a sink that drops them
     stateful   the same with a watermark and a windowed count, so progress has state operators
-    failing    as healthy, until a division by zero ends it after --fail-after seconds
+    failing    as healthy, until an error in its rows ends it after --fail-after seconds
     unnamed    as healthy, without a name
     idle       a folder of files that gets one file: one batch, then an idle event every 10 s
     odd        as healthy, with a name of characters that few programs expect

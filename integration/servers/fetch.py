@@ -87,7 +87,7 @@ def spark(line):
     """Spark with its Connect server and Python client, and the jars it may load."""
     pins = VERSIONS["spark"][line]
     name = f"spark-{pins['pyspark']}"
-    virtualenv(name, [f"pyspark=={pins['pyspark']}", *VERSIONS["client"]], "about 450 MB")
+    virtualenv(name, [f"pyspark=={pins['pyspark']}", *VERSIONS["client"]], "300 to 450 MB")
     for part in ("connect", "kafka"):
         if part in pins:
             jars(f"{name}-{part}", pins[part], line)
@@ -213,7 +213,8 @@ def run(name, step, hint, command):
     """Runs a program, its output in a log beside the part; says the end of it on failure."""
     log = CACHE / f"{name}.log"
     with log.open("ab") as out:
-        code = subprocess.run([str(part) for part in command], stdin=subprocess.DEVNULL, stdout=out, stderr=out).returncode
+        code = subprocess.run([str(part) for part in command], close_fds=False,
+                              stdin=subprocess.DEVNULL, stdout=out, stderr=out).returncode
     if code:
         tail = "\n".join("    " + line for line in log.read_text(errors="replace").splitlines()[-12:])
         raise FetchError(f"{name}: could not {step} (exit {code}): {hint}, then run this again.\n{tail}\n    (all of it: {log})")
@@ -228,6 +229,7 @@ def replace(path, text):
 @contextlib.contextmanager
 def one_at_a_time():
     with (CACHE / "fetch.lock").open("w") as lock:
+        os.set_inheritable(lock.fileno(), True)  # programs that outlive a killed fetch keep the next one waiting
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

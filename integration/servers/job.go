@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -55,6 +56,12 @@ func RunJob(ctx context.Context, spark *Spark, options JobOptions) (*Job, error)
 		return nil, err
 	}
 	return job, nil
+}
+
+// Facts are all facts so far.
+func (j *Job) Facts() []Fact {
+	facts, _ := j.facts.from(0)
+	return slices.Clone(facts)
 }
 
 // Await returns the first fact, of all since the start, that matches, as soon as it is there.

@@ -38,6 +38,7 @@ type Spark struct {
 
 // StartSpark starts a Spark Connect server and returns when it accepts connections. ctx bounds
 // the start only. The error of a server that does not come up ends with the tail of its log.
+// Spark 3.5 cannot be told to listen on one address only.
 func StartSpark(ctx context.Context, options SparkOptions) (*Spark, error) {
 	parts, err := findSpark(options.Version)
 	if err != nil {

@@ -33,10 +33,6 @@ func runStreams(t *testing.T, spark *Spark, session string, args ...string) *Job
 	return job
 }
 
-func is(fact, query string) func(Fact) bool {
-	return func(f Fact) bool { return f.Fact == fact && (query == "" || f.Query == query) }
-}
-
 func fact(t *testing.T, job *Job, kind, query string) Fact {
 	t.Helper()
 	found, err := job.Await(within(t, time.Minute), is(kind, query))
