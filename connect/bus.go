@@ -211,7 +211,11 @@ func (b *Bus) Finish(ctx context.Context) error {
 	}
 	saveErr := b.flush()
 	b.reader.removing.Store(true)
-	return errors.Join(saveErr, b.remove(ctx))
+	err := errors.Join(saveErr, b.remove(ctx))
+	if err == nil && errors.Is(b.over, ErrTooLarge) {
+		b.forget() // reading on would meet the same message again
+	}
+	return err
 }
 
 // remove removes our listener, and notes that it has gone: what holds the bus after
