@@ -92,8 +92,8 @@ func (a *Admission) names(queries []Query) {
 }
 
 // reveals says whether an event shows that something may be missing before it: it
-// is the first of its run, it leaves batches out, it says that there is nothing to
-// do, or that it is over.
+// is the first of its run or its first batch (a query may go on from any), it leaves
+// batches out, it says that there is nothing to do, or that it is over.
 func (a *Admission) reveals(e Event) (what interest, ask bool) {
 	if e.RunID == "" {
 		return 0, false
@@ -104,7 +104,7 @@ func (a *Admission) reveals(e Event) (what interest, ask bool) {
 	switch e.Kind {
 	case Progress:
 		mark := a.marks.Batch(e.RunID)
-		return inBatches, mark >= 0 && e.BatchID > mark+1
+		return inBatches, mark < 0 || e.BatchID > mark+1
 	case Idle:
 		return inBatches, !a.life(e.RunID).quiet
 	case Terminated:

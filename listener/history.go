@@ -82,7 +82,7 @@ func (a *Admission) behind(runID string, last []byte, what interest) bool {
 		return e.BatchID > mark
 	}
 	if gjson.GetBytes(last, "batchId").Int()-1 > mark {
-		return what == inAll || mark >= 0
+		return true // where the run has had no batch, the list tells whether it began with this one
 	}
 	idle, ok := a.marks.LastIdle(runID)
 	return what == inAll && (!ok || e.Time.After(idle))

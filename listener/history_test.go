@@ -110,6 +110,32 @@ func TestALostLastBatchIsFound(t *testing.T) {
 	}
 }
 
+// Where a run begins nobody knows, so its first batch is asked for although the start
+// was seen: a lost one leaves no jump.
+func TestALostFirstBatchIsFound(t *testing.T) {
+	for name, next := range map[string]Raw{"progress": progressOf("a", 8), "idle": idleOf("a", 20), "terminated": terminatedOf("a")} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, sp := newScript(), &spark{}
+				sp.set(Query{ID: "q-a", RunID: "a", Name: "n-a"})
+				f, got := feedOf(s, sp)
+				stop := runFeed(t, f)
+				time.Sleep(time.Second)
+				wantIDs(t, *got, "a:started:inferred")
+				if sp.keeps("a", 7, -20); name == "progress" {
+					sp.keeps("a", 7, 8)
+				}
+				s.push("p1", next)
+				synctest.Wait()
+				stop()
+				if ids := ids(*got); len(ids) < 3 || ids[1] != "a:progress:7" {
+					t.Errorf("%v", ids)
+				}
+			})
+		})
+	}
+}
+
 func TestOnlyTheFirstIdleAfterABatchAsks(t *testing.T) {
 	s, sp := newScript(), &spark{}
 	sp.keeps("a", 0, -1)
