@@ -28,7 +28,7 @@ func (s *source) next(ctx context.Context, last string) (place, error) {
 		if err != nil {
 			return place{}, usage(err)
 		}
-		return place{remote, s.cfg.Remote.Reveal()}, nil
+		return place{owned(remote), s.cfg.Remote.Reveal()}, nil
 	}
 	for {
 		remote, written, err := s.cfg.ReadRemote()
@@ -36,12 +36,20 @@ func (s *source) next(ctx context.Context, last string) (place, error) {
 		case err != nil:
 			s.states.tell(ctx, busWaiting, "for a connection string in "+s.cfg.RemoteFile+": "+err.Error())
 		case written != last:
-			return place{remote, written}, nil
+			return place{owned(remote), written}, nil
 		}
 		if err := pause(ctx, lookAgain); err != nil {
 			return place{}, nil
 		}
 	}
+}
+
+// owned gives a session that is ours to make a user, if it has none.
+func owned(r connect.Remote) connect.Remote {
+	if r.UserID == "" {
+		r.UserID = "sparkbridge"
+	}
+	return r
 }
 
 // watch ends the following of a session when the file names another one.
