@@ -30,7 +30,7 @@ var meanings = map[string]error{
 }
 
 var (
-	// What Spark before 4.2 says instead of an error class.
+	// unknownQuery is what Spark before 4.2 says where later ones have a class.
 	unknownQuery = regexp.MustCompile(`(?i)streaming query .* (is not found|run id)|run id .* streaming query`)
 
 	bracketed = regexp.MustCompile(`\[([A-Z][A-Z0-9_]*(?:\.[A-Z][A-Z0-9_]*)*)\]`)
@@ -61,6 +61,8 @@ func classify(op string, err error) *Error {
 		e.meaning, e.definite = ErrTooLarge, true
 	case strings.Contains(java, "java.lang.UnsupportedOperationException"):
 		e.meaning, e.definite = ErrUnsupported, true
+	case bySpark && unknownQuery.MatchString(e.Message):
+		e.meaning, e.definite = listener.ErrNoQuery, true
 	}
 	return e
 }

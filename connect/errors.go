@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+
+	"sparkbridge/listener"
 )
 
 // What a definite answer means. Match them with errors.Is.
@@ -38,7 +40,7 @@ var (
 	// ErrBusRemoved: somebody else removed the listener, or the session is closing.
 	ErrBusRemoved = errors.New("the listener bus was removed")
 	// ErrTooLarge: a message is larger than this client is told to receive.
-	ErrTooLarge = errors.New("a message is larger than grpc_max_message_size")
+	ErrTooLarge = listener.ErrTooLarge
 )
 
 // Error is what a call to Spark Connect came to. Unwrap gives the sentinel that

@@ -36,6 +36,8 @@ type run struct {
 	// Open are the batches below the highest that are missing, and of which it is
 	// not known yet whether they can still be had.
 	Open []Range `json:"open,omitempty"`
+	// Unbegun says that the open batches from 0 on may be of an earlier run.
+	Unbegun bool `json:"unbegun,omitempty"`
 }
 
 // Range is a run of batch ids that did not come, both ends included. An empty one
@@ -120,6 +122,26 @@ func (m *Marks) Progress(runID string, batchID int64) (fresh bool, missing Range
 		r.Open = append(r.Open, missing)
 	}
 	return true, missing
+}
+
+// Unbegun opens the batches before the first that was seen of a run: they may be of
+// the run, or of an earlier one of its query. Once Begin is called, what of them has
+// not come counts as an earlier run's.
+func (m *Marks) Unbegun(runID string) {
+	if r := m.of(runID); len(r.Open) == 0 && r.Batch > 0 {
+		r.Open, r.Unbegun = []Range{{0, r.Batch - 1}}, true
+	}
+}
+
+// Begin closes the batches that Unbegun opened, up to the first that has come.
+func (m *Marks) Begin(runID string) {
+	r := m.runs[runID]
+	if r == nil || !r.Unbegun {
+		return
+	}
+	if r.Unbegun = false; len(r.Open) > 0 && r.Open[0].From == 0 {
+		r.Open = r.Open[1:]
+	}
 }
 
 // Gap gives up batches that are missing: they will not be had any more. It reports

@@ -9,6 +9,25 @@ import (
 	"time"
 )
 
+func TestTheBeginningOfARunMayBeOpen(t *testing.T) {
+	m := New()
+	m.Progress("a", 9)
+	m.Unbegun("a")
+	if fresh, _ := m.Progress("a", 5); !fresh {
+		t.Error("a batch before the first is no news")
+	}
+	if got := m.Open("a"); !slices.Equal(got, []Range{{0, 4}, {6, 8}}) {
+		t.Errorf("open: %v", got)
+	}
+	m.Begin("a")
+	if got := m.Open("a"); !slices.Equal(got, []Range{{6, 8}}) {
+		t.Errorf("open: %v", got)
+	}
+	if m.Begin("b"); m.Known("b") {
+		t.Error("a run came to be by a question")
+	}
+}
+
 func TestProgressTellsNewsFromRepeatsAndFindsJumps(t *testing.T) {
 	m := New()
 	steps := []struct {

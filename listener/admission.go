@@ -27,6 +27,9 @@ type life struct {
 	heard  time.Time // receipt of the latest event
 	absent time.Time // since when the run is not active, zero while it is
 	quiet  bool      // an idle event came after the last batch
+	active bool      // Spark named it when it was last asked
+	// askAgain is when the run may be asked about, after an answer that was too large.
+	askAgain time.Time
 }
 
 // Admission decides what the events of one session are: each of them once, a
@@ -85,9 +88,12 @@ func (a *Admission) unseen(events []Event) bool {
 
 // names takes the names of queries that Spark has told.
 func (a *Admission) names(queries []Query) {
+	for _, l := range a.lives {
+		l.active = false
+	}
 	for _, q := range queries {
 		l := a.life(q.RunID)
-		l.QueryID, l.Name = q.ID, q.Name
+		l.QueryID, l.Name, l.active = q.ID, q.Name, true
 	}
 }
 

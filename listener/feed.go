@@ -33,6 +33,9 @@ type Feed struct {
 	// NewBus says that the stream is a new bus, on which nothing comes of what
 	// happened before: Spark is asked for that.
 	NewBus bool
+	// Resumed says that the stream reads on where an earlier one stopped. What happened
+	// meanwhile lies ready on it, in its order, so Spark is asked only after that.
+	Resumed bool
 	// DetachAfter ends the feed with ErrDetached when no query has been active for
 	// so long; 0 never does.
 	DetachAfter time.Duration
@@ -57,6 +60,9 @@ func (f *Feed) Run(ctx context.Context) error {
 		f.Admission.owe()
 	}
 	var nextAsk time.Time
+	if f.Resumed {
+		nextAsk = time.Now().Add(f.AskEvery)
+	}
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -171,12 +177,14 @@ func (f *Feed) takeOne(ctx context.Context, e Event) []Event {
 	if !ask {
 		return a.admitOne(e, false)
 	}
+	first := e.Kind == Progress && a.marks.Batch(e.RunID) < 0
 	out := f.succeed(ctx, a.query(e))
 	told := f.recount(ctx, a.query(e), OriginBackfill, what)
 	out = append(out, a.startedAs(e)...)
 	out = append(out, a.relive(e.RunID, told, &e)...)
+	out = append(out, a.admitOne(e, told.answered)...)
 	if !told.answered {
-		a.life(e.RunID).Owed = true
+		a.owes(e.RunID, first)
 	}
-	return append(out, a.admitOne(e, told.answered)...)
+	return out
 }

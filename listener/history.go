@@ -3,6 +3,7 @@ package listener
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/tidwall/gjson"
 )
@@ -11,6 +12,10 @@ import (
 // spark.sql.streaming.numRecentProgressUpdates says.
 const recentKept = 99
 
+// tooLargePause is for how long a run is left alone of which Spark tells more than can
+// be received. That changes only with new batches.
+const tooLargePause = time.Minute
+
 // account is what Spark still tells of a run.
 type account struct {
 	events []Event // in Spark's order
@@ -18,6 +23,8 @@ type account struct {
 	whole bool
 	// answered is false where Spark did not answer: the matter stays open.
 	answered bool
+	// tooLarge says that the answer is more than can be received.
+	tooLarge bool
 }
 
 // interest says what makes the newest document of a run worth asking for the rest.
@@ -31,20 +38,20 @@ const (
 // recount asks for what Spark still tells of a run, if its newest document says
 // that something is missing here.
 func (f *Feed) recount(ctx context.Context, q Query, origin Origin, what interest) account {
-	if !f.answering() {
+	l := f.Admission.life(q.RunID)
+	switch {
+	case !f.answering():
 		return account{}
+	case time.Now().Before(l.askAgain):
+		return account{tooLarge: true}
 	}
 	asking, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
-	last, err := f.Spark.LastProgress(asking, q)
-	if err != nil || last == nil || !f.Admission.behind(q.RunID, last, what) {
-		return account{answered: f.heard(ctx, err)}
+	documents, err := f.documents(asking, q, what)
+	told := account{answered: f.heard(ctx, err), whole: len(documents) < recentKept}
+	if told.tooLarge = errors.Is(err, ErrTooLarge); told.tooLarge {
+		l.askAgain = time.Now().Add(tooLargePause)
 	}
-	documents, err := f.Spark.RecentProgress(asking, q)
-	if err != nil {
-		return account{answered: f.heard(ctx, err)}
-	}
-	told := account{answered: true, whole: len(documents) < recentKept}
 	for _, document := range documents {
 		e, err := FromRecentProgress(document, origin)
 		if err != nil {
@@ -58,12 +65,24 @@ func (f *Feed) recount(ctx context.Context, q Query, origin Origin, what interes
 	return told
 }
 
-// heard tells an answer from none, and notes when there was none.
-func (f *Feed) heard(ctx context.Context, err error) bool {
-	if err == nil || errors.Is(err, ErrNoQuery) {
-		return true
+// documents are all documents of a run, none where the newest tells nothing new.
+func (f *Feed) documents(ctx context.Context, q Query, what interest) ([][]byte, error) {
+	last, err := f.Spark.LastProgress(ctx, q)
+	if err != nil || last == nil || !f.Admission.behind(q.RunID, last, what) {
+		return nil, err
 	}
-	f.unanswered(ctx, err)
+	return f.Spark.RecentProgress(ctx, q)
+}
+
+// heard tells an answer from none, and notes when there was none. That an answer
+// cannot be received says nothing about the next question.
+func (f *Feed) heard(ctx context.Context, err error) bool {
+	switch {
+	case err == nil, errors.Is(err, ErrNoQuery):
+		return true
+	case !errors.Is(err, ErrTooLarge):
+		f.unanswered(ctx, err)
+	}
 	return false
 }
 
@@ -122,6 +141,7 @@ func precedes(e Event, event *Event) bool {
 
 // giveUp names the batches that Spark has no more.
 func (a *Admission) giveUp(runID string) []Event {
+	a.marks.Begin(runID)
 	var out []Event
 	for _, missing := range a.marks.Open(runID) {
 		a.marks.Gap(runID, missing)

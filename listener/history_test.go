@@ -67,7 +67,51 @@ func TestNoAnswerMakesNoGapAndIsAskedAgain(t *testing.T) {
 		time.Sleep(time.Minute)
 		stop()
 		wantIDs(t, *got, "a:started:inferred", "a:progress:1", "a:progress:4", "a:progress:9", "a:terminated",
-			"a:progress:2", "a:progress:3", "a:gap:5-8")
+			"a:progress:0", "a:progress:2", "a:progress:3", "a:gap:5-8")
+	})
+}
+
+// What came before the first batch stays a question until Spark answers, also over a
+// restart; what it has no more is no gap.
+func TestTheBeginningOfARunIsAskedForUntilItIsAnswered(t *testing.T) {
+	s, sp := newScript(), &spark{err: errors.New("unavailable")}
+	f, before := feedOf(s, sp)
+	s.push("p1", progressOf("a", 9))
+	runToEnd(t, f, s)
+	again := newScript()
+	now := &spark{}
+	now.keeps("a", 5, 7, 9)
+	next, news := feedOf(again, now)
+	for _, e := range *before {
+		next.Admission.Replay(e)
+	}
+	runToEnd(t, next, again)
+	wantIDs(t, *news, "a:progress:5", "a:progress:7", "a:gap:6-6", "a:gap:8-8")
+	if ids := next.Admission.unsettled(); len(ids) > 0 {
+		t.Errorf("still to be asked: %v", ids)
+	}
+}
+
+// A run of which Spark tells more than can be received holds up no other, and its own
+// end only for as long as it runs.
+func TestAnAnswerThatIsTooLargeConcernsOneRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, sp := newScript(), &spark{tooLarge: map[string]bool{"a": true}}
+		sp.set(Query{ID: "q-a", RunID: "a"}, Query{ID: "q-b", RunID: "b"})
+		sp.keeps("a", 1, 2)
+		sp.keeps("b", 4)
+		f, got := feedOf(s, sp)
+		stop := runFeed(t, f)
+		s.push("p1", progressOf("a", 1), progressOf("a", 3))
+		time.Sleep(10 * time.Minute)
+		if asked := sp.recents; asked > 12 {
+			t.Errorf("asked %d times for what is too large", asked)
+		}
+		sp.set()
+		time.Sleep(10 * time.Minute)
+		stop()
+		wantIDs(t, *got, "a:started:inferred", "b:started:inferred", "b:progress:4", "a:progress:1", "a:progress:3",
+			"a:gap:2-2", "a:terminated:inferred", "b:terminated:inferred")
 	})
 }
 
@@ -258,6 +302,35 @@ func TestANewRunFirstEndsTheOldOne(t *testing.T) {
 		time.Sleep(time.Second)
 		stop()
 		wantIDs(t, *got, "a:started:inferred", "a:progress:3", "a:terminated:inferred", "b:started:inferred", "b:progress:4")
+	})
+}
+
+// Late events of an earlier run do not end the active one.
+func TestALateRunDoesNotEndTheActiveOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, sp := newScript(), &spark{}
+		sp.set(Query{ID: "q", RunID: "b"})
+		f, got := feedOf(s, sp)
+		stop := runFeed(t, f)
+		s.push("p1", Raw{Type: TypeIdle, JSON: []byte(`{"id":"q","runId":"a","timestamp":"2026-01-01T00:01:00.000Z"}`)})
+		time.Sleep(time.Minute)
+		stop()
+		wantIDs(t, *got, "b:started:inferred", "a:started:inferred", "a:idle:1767225660000", "a:terminated:inferred")
+	})
+}
+
+// A bus that is read on tells first what lies ready on it.
+func TestAResumedBusIsReadBeforeSparkIsAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, sp := newScript(), &spark{}
+		sp.set(Query{ID: "q-b", RunID: "b"})
+		f, got := feedOf(s, sp)
+		f.Resumed = true
+		stop := runFeed(t, f)
+		s.push("p1", progressOf("a", 1), terminatedOf("a"))
+		time.Sleep(time.Minute)
+		stop()
+		wantIDs(t, *got, "a:started:inferred", "a:progress:1", "a:terminated", "b:started:inferred")
 	})
 }
 

@@ -91,9 +91,10 @@ func (f *Feed) succeed(ctx context.Context, q Query) []Event {
 func (f *Feed) end(ctx context.Context, q Query) []Event {
 	a := f.Admission
 	told := f.recount(ctx, q, OriginBackfill, inAll)
-	if !told.answered {
+	if !told.answered && !told.tooLarge {
 		return nil
 	}
+	told.answered = true // of a run that has ended, nothing more can be had later
 	failure, outcome, answered := f.failure(ctx, q)
 	if !answered {
 		return nil

@@ -26,7 +26,11 @@ func (a *Admission) Replay(e Event) {
 		a.marks.Gap(e.RunID, dedupe.Range{From: batches[0].Int(), To: batches[1].Int()})
 		return
 	}
+	first := e.Kind == Progress && a.marks.Batch(e.RunID) < 0
 	a.mark(e)
+	if first {
+		a.marks.Unbegun(e.RunID) // whether Spark was asked about the beginning is not known
+	}
 	a.marks.Started(e.RunID)
 	a.join(&e)
 	if l := a.life(e.RunID); e.Name != "" {

@@ -17,11 +17,12 @@ func (a *Admission) queryOf(runID string) Query {
 }
 
 // predecessors returns the runs of the same query that have no end yet. A query has
-// one run at a time.
+// one run at a time: where events of an earlier one come late, the active one is not
+// their predecessor.
 func (a *Admission) predecessors(q Query) []Query {
 	var old []Query
 	for _, runID := range a.marks.Running() {
-		if runID != q.RunID && a.life(runID).QueryID == q.ID {
+		if l := a.life(runID); runID != q.RunID && l.QueryID == q.ID && !l.active {
 			old = append(old, a.queryOf(runID))
 		}
 	}
@@ -49,6 +50,15 @@ func (a *Admission) owe() {
 	defer a.mu.Unlock()
 	for _, runID := range a.marks.Running() {
 		a.life(runID).Owed = true
+	}
+}
+
+// owes notes that Spark is still to be asked about a run, and if its first batch has
+// just come, about those before it.
+func (a *Admission) owes(runID string, first bool) {
+	a.life(runID).Owed = true
+	if first {
+		a.marks.Unbegun(runID)
 	}
 }
 

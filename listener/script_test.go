@@ -97,6 +97,7 @@ type spark struct {
 	recent    map[string][]string // documents by run
 	failures  map[string]*Failure
 	forgotten map[string]bool // runs that Spark does not know
+	tooLarge  map[string]bool // runs of which all documents are too much to receive
 	lasts     int             // questions for the last document
 	recents   int             // questions for all documents
 }
@@ -136,6 +137,9 @@ func (s *spark) RecentProgress(_ context.Context, q Query) ([][]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.recents++
+	if s.tooLarge[q.RunID] {
+		return nil, ErrTooLarge
+	}
 	var out [][]byte
 	for _, d := range s.recent[q.RunID] {
 		out = append(out, []byte(d))

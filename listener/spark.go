@@ -11,8 +11,8 @@ type Query struct {
 	Name      string // empty where the query has none
 }
 
-// Spark answers what a session knows of its queries. An error other than
-// ErrNoQuery is no answer: it may be asked again.
+// Spark answers what a session knows of its queries. An error other than ErrNoQuery
+// and ErrTooLarge is no answer: it may be asked again.
 type Spark interface {
 	// Active returns the queries that run right now.
 	Active(ctx context.Context) ([]Query, error)
@@ -33,6 +33,10 @@ type Historian interface {
 
 // ErrNoQuery is the answer that Spark does not know a query, or not this run of it.
 var ErrNoQuery = errors.New("spark does not know the query")
+
+// ErrTooLarge is an answer that is larger than this client receives. It is the same
+// each time, until Spark has less to tell.
+var ErrTooLarge = errors.New("a message is larger than grpc_max_message_size")
 
 // Failure is what a run has failed with.
 type Failure struct {

@@ -45,7 +45,7 @@ func (s *source) attend(ctx context.Context, bus *connect.Bus) error {
 	s.states.hold(bus.OperationID())
 	s.states.tell(ctx, busAttached, "events flow")
 	feed := s.feed()
-	feed.Stream, feed.NewBus = bus, !bus.Resumed()
+	feed.Stream, feed.NewBus, feed.Resumed = bus, !bus.Resumed(), bus.Resumed()
 	err := feed.Run(ctx)
 	s.lostTo = ""
 	switch {
