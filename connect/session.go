@@ -78,14 +78,7 @@ func (s *Session) probe(ctx context.Context, spark sparkpb.SparkConnectServiceCl
 // Create makes the session unless it exists.
 func (s *Session) Create(ctx context.Context) error {
 	return s.ask(ctx, "create session", func(ctx context.Context, spark sparkpb.SparkConnectServiceClient) error {
-		answer, err := spark.AnalyzePlan(s.outgoing(ctx), &sparkpb.AnalyzePlanRequest{
-			SessionId:                         s.ID(),
-			ClientObservedServerSideSessionId: s.observedID(),
-			UserContext:                       s.user(),
-			ClientType:                        &s.clientType,
-			Analyze:                           &sparkpb.AnalyzePlanRequest_SparkVersion_{SparkVersion: &sparkpb.AnalyzePlanRequest_SparkVersion{}},
-		})
-		s.observe(answer.GetServerSideSessionId())
+		_, err := s.analyze(ctx, spark)
 		return err
 	})
 }
