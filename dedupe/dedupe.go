@@ -102,6 +102,12 @@ func (m *Marks) HasStarted(runID string) bool {
 	return r != nil && r.Started
 }
 
+// HasEnded says whether an end of the run has been admitted, and it did not go on.
+func (m *Marks) HasEnded(runID string) bool {
+	r := m.runs[runID]
+	return r != nil && r.Ended != 0
+}
+
 // Progress takes a batch of a run and returns the batches between it and the one
 // before it that did not come. The first batch that is seen of a run leaves no
 // gap, whatever its id: a restarted query goes on where its checkpoint stopped.

@@ -97,7 +97,7 @@ var ErrNotKept = errors.New("admitted events could not be delivered; spark still
 // delivery that was given up it returns ErrNotKept and leaves the stream as it is,
 // since ending it would make Spark forget.
 func (f *Feed) Drain(ctx context.Context) error {
-	if f.Admission.isTorn() {
+	if f.Admission.Torn() {
 		return ErrNotKept
 	}
 	if err := f.Stream.Finish(ctx); err != nil {

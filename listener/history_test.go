@@ -109,9 +109,15 @@ func TestAnAnswerThatIsTooLargeConcernsOneRun(t *testing.T) {
 		}
 		sp.set()
 		time.Sleep(10 * time.Minute)
+		want := []string{"a:started:inferred", "b:started:inferred", "b:progress:4", "a:progress:1", "a:progress:3",
+			"a:gap:2-2", "a:terminated:inferred", "b:terminated:inferred"}
+		wantIDs(t, *got, want...)
+		sp.change(func() { sp.tooLarge["c"] = true })
+		sp.keeps("c", 1, 2, 3)
+		s.push("p2", progressOf("c", 1), progressOf("c", 3), terminatedOf("c"))
+		time.Sleep(10 * time.Minute)
 		stop()
-		wantIDs(t, *got, "a:started:inferred", "b:started:inferred", "b:progress:4", "a:progress:1", "a:progress:3",
-			"a:gap:2-2", "a:terminated:inferred", "b:terminated:inferred")
+		wantIDs(t, *got, append(want, "c:started:inferred", "c:progress:1", "c:progress:3", "c:terminated", "c:gap:2-2")...)
 	})
 }
 

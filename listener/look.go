@@ -49,6 +49,9 @@ func (f *Feed) sight(ctx context.Context, q Query) []Event {
 // catchUp admits all that Spark still tells of a run.
 func (f *Feed) catchUp(ctx context.Context, q Query, origin Origin) []Event {
 	told := f.recount(ctx, q, origin, inAll)
+	if told.tooLarge && f.Admission.marks.HasEnded(q.RunID) {
+		told.answered = true // it stays too large
+	}
 	f.Admission.life(q.RunID).Owed = !told.answered
 	return f.Admission.relive(q.RunID, told, nil)
 }

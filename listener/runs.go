@@ -74,7 +74,9 @@ func (a *Admission) startedAs(e Event) []Event {
 	return a.started(e.RunID)
 }
 
-func (a *Admission) isTorn() bool {
+// Torn says that a delivery was given up: the marks are ahead of what is kept, and a
+// new admission has to be made from that.
+func (a *Admission) Torn() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.torn

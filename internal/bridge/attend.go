@@ -99,8 +99,8 @@ func (s *source) pollFor(ctx context.Context, d time.Duration, why string) error
 	polling, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	err := s.poll(polling, why)
-	if polling.Err() != nil && ctx.Err() == nil && errors.Is(err, polling.Err()) {
-		return nil
+	if polling.Err() != nil {
+		return nil // what else there was is met again
 	}
 	return err
 }

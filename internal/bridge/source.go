@@ -127,6 +127,9 @@ func (s *source) follow(ctx context.Context) error {
 
 // turn goes from the wait for the session to the end of its bus, or of polling.
 func (s *source) turn(ctx context.Context) error {
+	if s.admission.Load().Torn() {
+		return listener.ErrNotKept
+	}
 	if err := s.awaitSession(ctx); err != nil {
 		return err
 	}
