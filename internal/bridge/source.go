@@ -71,7 +71,7 @@ func (s *source) run(ctx context.Context) error {
 	last := ""
 	for {
 		where, err := s.next(ctx, last)
-		if err != nil {
+		if err != nil || ctx.Err() != nil {
 			return err
 		}
 		last = where.written
