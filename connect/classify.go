@@ -31,7 +31,7 @@ var meanings = map[string]error{
 
 var (
 	// unknownQuery is what Spark before 4.2 says where later ones have a class.
-	unknownQuery = regexp.MustCompile(`(?i)streaming query .* (is not found|run id)|run id .* streaming query`)
+	unknownQuery = regexp.MustCompile(`(?i)streaming query \S+ is not found|run id mismatch for query id`)
 
 	bracketed = regexp.MustCompile(`\[([A-Z][A-Z0-9_]*(?:\.[A-Z][A-Z0-9_]*)*)\]`)
 	uuids     = regexp.MustCompile(`[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}`)
