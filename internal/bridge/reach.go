@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,29 +17,41 @@ const keptByDefault = 99
 type reach struct {
 	documents int           // that it has now
 	idle      bool          // some of them are of triggers that had nothing to do
-	every     time.Duration // from one to the next, on average
+	every     time.Duration // from one to the next, as a rule
 }
 
 // measure reads the times of the documents that Spark keeps of a run, oldest first.
 func measure(runID string, documents [][]byte) reach {
 	var r reach
-	var first, last time.Time
+	var times []time.Time
 	for _, document := range documents {
 		e, err := listener.FromRecentProgress(document, listener.OriginPoll)
 		if err != nil || e.RunID != runID {
 			continue
 		}
-		if r.documents == 0 {
-			first = e.Time
-		}
-		r.documents++
-		last = e.Time
+		times = append(times, e.Time)
 		r.idle = r.idle || e.Kind == listener.Idle
 	}
-	if r.documents > 1 {
-		r.every = last.Sub(first) / time.Duration(r.documents-1)
-	}
+	r.documents, r.every = len(times), interval(times)
 	return r
+}
+
+// interval is the time from one to the next: the mean or the median, whichever is
+// less, so that a slow first batch or a long pause promises nobody too much.
+func interval(times []time.Time) time.Duration {
+	if len(times) < 2 {
+		return 0
+	}
+	steps := make([]time.Duration, 0, len(times)-1)
+	for i, at := range times[1:] {
+		steps = append(steps, at.Sub(times[i]))
+	}
+	slices.Sort(steps)
+	mean := times[len(times)-1].Sub(times[0]) / time.Duration(len(steps))
+	if median := steps[(len(steps)-1)/2]; median > 0 {
+		return min(mean, median)
+	}
+	return mean
 }
 
 // known says that there is enough to tell how fast documents come.

@@ -21,8 +21,8 @@ func TestReach(t *testing.T) {
 			"one batch so far, so for how long the bridge may be away is not known yet"},
 		"idle ones count, other runs and what cannot be read do not": {
 			[][]byte{document("other", 0, 0, ran), document("r", 1, 0, ran), []byte(`{`), document("r", 11, 1, idled), document("r", 41, 1, ran)},
-			reach{documents: 3, idle: true, every: 20 * time.Second},
-			"a batch or an idle trigger every 20.0 s, 3 kept so far (99 unless spark.sql.streaming.numRecentProgressUpdates says otherwise): the bridge may be away for about 33m before batches are out of reach",
+			reach{documents: 3, idle: true, every: 10 * time.Second},
+			"a batch or an idle trigger every 10.0 s, 3 kept so far (99 unless spark.sql.streaming.numRecentProgressUpdates says otherwise): the bridge may be away for about 16m30s before batches are out of reach",
 		},
 	} {
 		if got := measure("r", c.documents); got != c.want || got.String() != c.says {
@@ -32,6 +32,27 @@ func TestReach(t *testing.T) {
 	set := reach{documents: 499, every: 2 * time.Minute}
 	if got, want := set.String(), "a batch every 2m, 499 kept: the bridge may be away for about 16h38m before batches are out of reach"; got != want {
 		t.Error(got)
+	}
+}
+
+func TestInterval(t *testing.T) {
+	for name, c := range map[string]struct {
+		seconds []int
+		want    time.Duration
+	}{
+		"one":              {[]int{0}, 0},
+		"steady":           {[]int{0, 2, 4, 6, 8}, 2 * time.Second},
+		"slow first batch": {[]int{0, 30, 32, 34, 36}, 2 * time.Second},
+		"bursts":           {[]int{0, 10, 11, 21, 22, 32}, 6400 * time.Millisecond},
+		"all at once":      {[]int{0, 0, 0, 0, 8}, 2 * time.Second},
+	} {
+		var times []time.Time
+		for _, s := range c.seconds {
+			times = append(times, time.Unix(int64(s), 0))
+		}
+		if got := interval(times); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
 	}
 }
 

@@ -38,7 +38,7 @@ type CheckedQuery struct {
 	// Kept how many it keeps.
 	Progress int `json:"progress"`
 	Kept     int `json:"kept,omitempty"`
-	// IntervalSeconds lie between two documents, on average, and AwaySeconds pass
+	// IntervalSeconds lie between two documents, as a rule, and AwaySeconds pass
 	// until all that are kept are newer ones; both are left out where they are not
 	// known.
 	IntervalSeconds float64 `json:"intervalSeconds,omitempty"`

@@ -7,14 +7,21 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/segmentio/kafka-go"
 
 	"sparkbridge/sinks"
 )
 
-// shownTopics is how many topics are named where many match.
-const shownTopics = 5
+const (
+	shownTopics = 5 // how many topics are named where many match
+
+	// How long a partition may be without a leader that answers, and how often it is
+	// asked meanwhile.
+	leaderPatience = 2*metadataTTL + time.Second
+	leaderPause    = 200 * time.Millisecond
+)
 
 // Check asks the brokers for the topics that the events of the sources go to, and
 // the leader of each of their partitions for its end. It writes nothing and makes
@@ -90,8 +97,26 @@ func (s *Sink) checkTopic(ctx context.Context, name string) sinks.Finding {
 	return sinks.Works(about, text)
 }
 
-// askLeaders asks the leader of each partition for its end.
+// askLeaders asks the leaders again while they change, which a new topic's do too.
 func (s *Sink) askLeaders(ctx context.Context, topic string, partitions []kafka.Partition) error {
+	ctx, cancel := context.WithTimeout(ctx, leaderPatience)
+	defer cancel()
+	for {
+		err := s.askLeadersOnce(ctx, topic, partitions)
+		var told kafka.Error
+		if !errors.As(err, &told) || !told.Temporary() {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(leaderPause):
+		}
+	}
+}
+
+// askLeadersOnce asks the leader of each partition for its end.
+func (s *Sink) askLeadersOnce(ctx context.Context, topic string, partitions []kafka.Partition) error {
 	ends := make([]kafka.OffsetRequest, 0, len(partitions))
 	for _, p := range partitions {
 		if p.Error != nil {
