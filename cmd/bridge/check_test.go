@@ -59,7 +59,7 @@ func TestCheckConnect(t *testing.T) {
 	}
 
 	out, errs = bridgeCheck(t, 0, "--connect", "--remote", remote+"swordfish", "--webhook", receiver.URL)
-	if !strings.Contains(out, "All would work. Nothing was taken, made or sent.") || errs != "" {
+	if !strings.Contains(out, "All would work. No bus was taken, and nothing was sent.") || errs != "" {
 		t.Error("it does not say that all would work")
 	}
 	out, _ = bridgeCheck(t, 2, "--connect", "-o", "json", "--remote", remote+"guess", "--webhook", receiver.URL)

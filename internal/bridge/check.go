@@ -18,8 +18,9 @@ type asked interface {
 }
 
 // Check asks Spark and each sink whether the bridge would work now. It takes no
-// bus, creates no session, and sends and makes nothing. All are asked beside each
-// other; what has not answered when ctx ends is a problem of the report.
+// bus, creates no session (but Spark before 4.0 makes one that it is asked for), and
+// sends and makes nothing. All are asked beside each other; what has not answered
+// when ctx ends is a problem of the report.
 func Check(ctx context.Context, cfg *configs.Config, version string) *Report {
 	return check(ctx, cfg, connect.NewClient(connect.ClientOptions{Version: version}), version)
 }

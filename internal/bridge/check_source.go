@@ -99,6 +99,8 @@ func (q *inquiry) found(answer error) {
 		q.works(about, "is there")
 	case errors.Is(answer, connect.ErrSessionNotFound) && q.cfg.CreateSession:
 		q.works(about, "is not there; the bridge makes it (create_session: true). Its Spark, bus and queries are known then")
+	case errors.Is(answer, connect.ErrSessionNotFound) && madeByAsking(answer):
+		q.works(about, "was not there yet; a Spark before 4.0, as this seems to be, makes it when asked for it. Check again for its bus and queries")
 	case errors.Is(answer, connect.ErrSessionNotFound):
 		q.works(about, "is not there yet; the bridge waits until the job makes it. Its Spark, bus and queries are known then")
 	case errors.Is(answer, connect.ErrSessionClosed) && q.cfg.RemoteFile != "":
@@ -110,6 +112,14 @@ func (q *inquiry) found(answer error) {
 	default:
 		q.fails(about, "%v; see that remote leads to a Spark Connect server", answer)
 	}
+}
+
+// madeByAsking recognises a Spark before 4.0 by its errors, which have no SQL state.
+// It makes the session that it does not have while it handles the error that says so
+// (measured on 3.5.5): there, nothing can be asked without that.
+func madeByAsking(answer error) bool {
+	var e *connect.Error
+	return errors.As(answer, &e) && e.SQLState == ""
 }
 
 // version asks for Spark's version, which only a session that is there may be asked:

@@ -98,7 +98,7 @@ func TestCheckOfASource(t *testing.T) {
 			serverOK, {"problem", "token", "set token"},
 		}},
 		"right token, no session yet": {connecttest.Options{Token: "right"}, func(w *world) { w.source.Token = "right" }, 0, [][3]string{
-			serverOK, {"ok", "token", "accepted"}, {"ok", "session", "waits until the job makes it"},
+			serverOK, {"ok", "token", "accepted"}, {"ok", "session", "is not there yet; the bridge waits until the job makes it"},
 		}},
 		"session to be made": {connecttest.Options{}, func(w *world) { w.source.CreateSession = true }, 0, [][3]string{
 			serverOK, tokenOK, {"ok", "session", "the bridge makes it"},
@@ -108,6 +108,9 @@ func TestCheckOfASource(t *testing.T) {
 		}},
 		"no query": {connecttest.Options{}, func(w *world) { w.job() }, 0, [][3]string{
 			serverOK, tokenOK, sessionOK, {"ok", "version", "Spark 4.2.0"}, {"ok", "bus", "another client"}, {"ok", "queries", "first_query"},
+		}},
+		"spark 3.5 without the session": {connecttest.Options{Version: connecttest.Spark35}, func(*world) {}, 0, [][3]string{
+			serverOK, tokenOK, {"ok", "session", "before 4.0"},
 		}},
 		"spark 3.5": {connecttest.Options{Version: connecttest.Spark35}, func(w *world) { w.job() }, 0, [][3]string{
 			serverOK, tokenOK, sessionOK, {"ok", "version", "Spark 3.5.0"}, {"ok", "bus", "will be polled every 5s"}, {"ok", "queries", "none is active"},

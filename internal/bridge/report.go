@@ -150,7 +150,7 @@ func (r *Report) WriteText(w io.Writer) error {
 		r.Sinks[i].write(&b, "sink")
 	}
 	if r.Works {
-		b.WriteString("All would work. Nothing was taken, made or sent.\n")
+		b.WriteString("All would work. No bus was taken, and nothing was sent.\n")
 	}
 	_, err := w.Write(b.Bytes())
 	return err
