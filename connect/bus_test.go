@@ -336,6 +336,25 @@ func TestLargeEvents(t *testing.T) {
 	})
 }
 
+// An operation that goes on with a message which is too large is of no use to the next
+// bus.
+func TestABusThatDiedOfALargeMessageIsOpenedAnew(t *testing.T) {
+	inWorld(t, connecttest.Options{}, func(t *testing.T, w *world) {
+		small := w.s.remote
+		small.MaxMessageBytes = 1 << 20
+		w.s = w.sessionOf(small)
+		b := w.open()
+		w.job.Terminated(`{"exception":"` + strings.Repeat("x", 2<<20) + `"}`)
+		w.expectEnd(b, ErrTooLarge)
+		w.crash(b)
+		w.s = w.sessionOf(small)
+		next := w.open()
+		if holder, _ := w.job.Holder(); next.Resumed() || holder != next.OperationID() || holder == b.OperationID() {
+			t.Errorf("the bus is held by %q, the new one is %q, resumed: %v", holder, next.OperationID(), next.Resumed())
+		}
+	})
+}
+
 func TestPositionIsStoredBeforeItIsReleased(t *testing.T) {
 	inWorld(t, connecttest.Options{}, func(t *testing.T, w *world) {
 		b := w.open()

@@ -21,8 +21,8 @@ const (
 // Weather is waited out until ctx ends; then the error is that of ctx, and unless
 // Keep is set a listener that may have been added is removed again.
 //
-// Where Spark says that the stored operation is lost in the same driver, its
-// listener still holds the bus, and is removed first. A session that was made
+// Where Spark says that the stored operation is lost in the same driver, or its next
+// message is too large, its listener still holds the bus, and is removed first. A session that was made
 // again by another driver gets a new listener.
 func (s *Session) OpenBus(ctx context.Context, o BusOptions) (*Bus, error) {
 	o = o.withDefaults(s)

@@ -22,7 +22,7 @@ func (s *Session) startOver(ctx context.Context, o BusOptions, p ResumePoint, re
 	case !resumed:
 		return err
 	case errors.Is(err, ErrOperationNotFound):
-	case errors.Is(err, ErrOperationAbandoned), errors.Is(err, ErrPositionLost):
+	case errors.Is(err, ErrOperationAbandoned), errors.Is(err, ErrPositionLost), errors.Is(err, ErrTooLarge):
 		if err := s.removeZombie(ctx, o, p); err != nil {
 			return err
 		}

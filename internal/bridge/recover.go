@@ -54,6 +54,10 @@ func (s *source) recover(ctx context.Context, why error) error {
 		return s.recover(ctx, s.restarted(ctx))
 	case s.gone(why):
 		s.states.tell(ctx, busLost, why.Error())
+		again := time.Since(s.goneAt) < afterRefusal
+		if s.goneAt = time.Now(); again {
+			return s.again(ctx, afterRefusal)
+		}
 		return nil
 	default:
 		s.states.tell(ctx, busLost, why.Error())
@@ -61,7 +65,8 @@ func (s *source) recover(ctx context.Context, why error) error {
 	}
 }
 
-// gone says that the operation is no more, so that a new one can be opened at once.
+// gone says that the operation is no more, so that a new one can be opened at once,
+// unless that was just done.
 func (s *source) gone(why error) bool {
 	if errors.Is(why, connect.ErrTooLarge) {
 		s.lostTo = listener.GapTooLarge
@@ -92,7 +97,7 @@ func (s *source) shut(ctx context.Context) error {
 		s.states.tell(ctx, busTaken, "another client holds the bus")
 	}
 	err := s.pollFor(ctx, wait, "another client holds the bus; the session is polled, and the bus tried again now and then")
-	if err == nil || ctx.Err() != nil {
+	if err == nil || ended(ctx) {
 		return nil
 	}
 	return s.recover(ctx, err)
@@ -104,7 +109,7 @@ func (s *source) unsupported(ctx context.Context, why error) error {
 		return broken(s.explain("the server has no listener bus, which came with Spark 4.0; set mode: auto or mode: poll", why))
 	}
 	err := s.poll(ctx, "the server has no listener bus (Spark before 4.0)")
-	if ctx.Err() != nil {
+	if ended(ctx) {
 		return nil
 	}
 	return s.recover(ctx, err)

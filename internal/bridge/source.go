@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync/atomic"
+	"time"
 
 	"sparkbridge/configs"
 	"sparkbridge/connect"
@@ -34,6 +35,8 @@ type source struct {
 	taken int
 	// detached says that the session was let go, since no query ran in it.
 	detached bool
+	// goneAt is when the operation was last found to be gone.
+	goneAt time.Time
 	// lostTo is the reason of gaps that the next bus reveals, empty for the usual.
 	lostTo string
 }
@@ -76,7 +79,7 @@ func (s *source) run(ctx context.Context) error {
 		}
 		last = where.written
 		err = s.followWhile(ctx, where)
-		if ctx.Err() != nil {
+		if ended(ctx) {
 			return nil
 		}
 		if err != nil && (s.cfg.RemoteFile == "" || isUsage(err)) {
@@ -116,7 +119,7 @@ func (s *source) named() listener.Session {
 func (s *source) follow(ctx context.Context) error {
 	for {
 		err := s.turn(ctx)
-		if ctx.Err() != nil {
+		if ended(ctx) {
 			return nil
 		}
 		if err := s.recover(ctx, err); err != nil {
