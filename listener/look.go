@@ -24,7 +24,7 @@ func (f *Feed) look(ctx context.Context) error {
 		f.Admission.names(queries)
 		var out []Event
 		for _, q := range queries {
-			out = append(out, f.sight(ctx, q)...)
+			out = append(out, f.sight(q)...)
 		}
 		for _, q := range f.Admission.unsettled() {
 			out = append(out, f.catchUp(ctx, q, OriginBackfill)...)
@@ -35,7 +35,7 @@ func (f *Feed) look(ctx context.Context) error {
 
 // sight takes a run that is active. On the bus, a run of the same query that has
 // no end yet goes first: its end is on its way, or will be inferred.
-func (f *Feed) sight(ctx context.Context, q Query) []Event {
+func (f *Feed) sight(q Query) []Event {
 	a := f.Admission
 	l := a.life(q.RunID)
 	l.absent = time.Time{}

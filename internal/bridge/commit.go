@@ -57,7 +57,7 @@ func (s *source) commit(ctx context.Context, events []listener.Event) error {
 // from what it holds: the marks had got ahead of it.
 func (s *source) awaitJournal(ctx context.Context) error {
 	for s.states.record(ctx, busLost, "the journal could not be written; the bus was given up so that spark does not fill") != nil {
-		if err := pause(ctx, 5*time.Second); err != nil {
+		if !waited(ctx, 5*time.Second) {
 			return nil
 		}
 	}

@@ -38,7 +38,7 @@ func (s *source) next(ctx context.Context, last string) (place, error) {
 		case written != last:
 			return place{owned(remote), written}, nil
 		}
-		if err := pause(ctx, lookAgain); err != nil {
+		if !waited(ctx, lookAgain) {
 			return place{}, nil
 		}
 	}
