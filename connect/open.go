@@ -11,6 +11,8 @@ import (
 const (
 	// How long a live server may take to refuse a position that it does not have.
 	resumeTime = time.Second
+	// How long a live server may take to acknowledge a listener for the second time.
+	againTime = 2 * time.Second
 	// How long a cancelled OpenBus has to leave the server tidy.
 	tidyTime = 5 * time.Second
 )
@@ -118,6 +120,12 @@ func (b *Bus) settle(ctx context.Context) error {
 		return err
 	}
 	quiet, err := b.watch(ctx, b.reader.acked, b.o.AddTimeout)
+	if quiet {
+		// If the stream has lost the acknowledgement, another one brings it. Nothing else
+		// tells that from a listener that will never hear anything.
+		b.reader.again()
+		quiet, err = b.watch(ctx, b.reader.acked, againTime)
+	}
 	if quiet {
 		return &Error{Op: "add listener bus", Message: "Spark does not acknowledge the listener", meaning: ErrBusTaken, cause: ErrBusTaken, definite: true}
 	}

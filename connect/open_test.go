@@ -14,6 +14,18 @@ import (
 	"sparkbridge/connect/sparkpb"
 )
 
+// An acknowledgement that a stream swallows must not pass for a taken bus: releasing
+// its operation would leave a listener that nobody hears, for ever.
+func TestASwallowedAcknowledgementIsAskedForAgain(t *testing.T) {
+	inWorld(t, connecttest.Options{}, func(t *testing.T, w *world) {
+		w.server.Inject(sparkpb.ExecutePlanMethod, connecttest.Fault{Late: true, Hang: true})
+		b := w.open()
+		if holder, _ := w.job.Holder(); holder != b.OperationID() {
+			t.Errorf("the bus is held by %q, ours is %q", holder, b.OperationID())
+		}
+	})
+}
+
 func TestOperationIsStoredBeforeItExists(t *testing.T) {
 	inWorld(t, connecttest.Options{}, func(t *testing.T, w *world) {
 		w.store.hook = func(p ResumePoint) {

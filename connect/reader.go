@@ -28,6 +28,7 @@ var (
 	errComplete = errors.New("the operation is complete")
 	errSilent   = errors.New("nothing came over the stream for too long")
 	errHollow   = errors.New("the stream ended at once and without a response")
+	errAgain    = errors.New("the stream is opened again, to see whether it is it that is silent")
 )
 
 // moment is how long a broken connection is no news yet.
@@ -53,6 +54,8 @@ type reader struct {
 		times int
 		last  time.Time
 	}
+
+	cut atomic.Pointer[context.CancelCauseFunc] // of the stream that is read
 
 	answered  chan struct{} // closed when the server has shown that it has the operation
 	answer    sync.Once
@@ -100,6 +103,8 @@ func (r *reader) read(ctx context.Context) error {
 		case errors.Is(err, errSilent):
 			r.suspect(ctx)
 			continue
+		case errors.Is(err, errAgain):
+			continue
 		}
 		if err := r.interrupted(ctx, classify("read listener bus", err)); err != nil {
 			return err
@@ -111,6 +116,7 @@ func (r *reader) read(ctx context.Context) error {
 func (r *reader) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	r.cut.Store(&cancel)
 	watchdog := time.AfterFunc(silenceLimit, func() { cancel(errSilent) })
 	defer watchdog.Stop()
 	stream, err := r.open(ctx)
@@ -127,6 +133,8 @@ func (r *reader) follow(ctx context.Context) error {
 		return nil
 	case errors.Is(context.Cause(ctx), errSilent):
 		return errSilent
+	case errors.Is(context.Cause(ctx), errAgain):
+		return errAgain
 	}
 	return err
 }
@@ -231,6 +239,13 @@ func (r *reader) met(e *Error) time.Duration {
 		return 0
 	}
 	return r.rivals.next(e)
+}
+
+// again opens the stream anew.
+func (r *reader) again() {
+	if cut := r.cut.Load(); cut != nil {
+		(*cut)(errAgain)
+	}
 }
 
 // suspect finds out whether the connection is dead under a silent stream: calls

@@ -21,6 +21,8 @@ type life struct {
 	Name string `json:"name,omitempty"`
 	// Last is the time of the run's latest event.
 	Last time.Time `json:"last"`
+	// First is the time of the run's earliest known batch.
+	First time.Time `json:"first,omitzero"`
 	// Owed says that Spark is still to be asked for what it has of the run.
 	Owed bool `json:"owed,omitempty"`
 
@@ -202,6 +204,9 @@ func (a *Admission) join(e *Event) {
 	switch e.Kind {
 	case Progress:
 		l.quiet = false
+		if l.First.IsZero() || e.Time.Before(l.First) {
+			l.First = e.Time
+		}
 	case Idle:
 		l.quiet = true
 	}

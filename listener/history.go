@@ -116,7 +116,7 @@ func (a *Admission) relive(runID string, told account, before *Event) []Event {
 		if before != nil && !precedes(e, before) {
 			break
 		}
-		if batches = batches || e.Kind == Progress; !batches {
+		if batches = batches || e.Kind == Progress; !batches || e.Kind == Idle && e.Time.Before(a.life(runID).First) {
 			continue // idle before the first batch; the bus never sends these
 		}
 		out = append(out, a.admitOne(e, told.answered)...)

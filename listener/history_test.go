@@ -218,6 +218,19 @@ func TestHistoryAtFirstSightIsBackfilledWithoutAGapBeforeIt(t *testing.T) {
 	wantIDs(t, *got, "a:started:inferred", "a:progress:12", "a:progress:13", "a:idle:1767225662000", "a:idle:1767225663000")
 }
 
+// Where documents were dropped before an idle entry, the earliest known batch tells
+// whether it was before the first.
+func TestIdleBeforeTheEarliestBatchIsLeftOut(t *testing.T) {
+	a := NewAdmission(Session{Source: "etl"})
+	at := func(s int) time.Time { return time.Date(2026, 1, 1, 0, 0, s, 0, time.UTC) }
+	a.admitOne(Event{ID: "b", Kind: Progress, RunID: "a", BatchID: 7, Time: at(10)}, true)
+	told := account{answered: true, events: []Event{
+		{ID: "early", Kind: Idle, RunID: "a", BatchID: NoBatch, Time: at(5)},
+		{ID: "late", Kind: Idle, RunID: "a", BatchID: NoBatch, Time: at(15)},
+	}}
+	wantIDs(t, a.relive("a", told, nil), "late")
+}
+
 func TestANewBusIsReconciled(t *testing.T) {
 	s, sp := newScript(), &spark{active: []Query{{ID: "q-a", RunID: "a", Name: "n-a"}}}
 	sp.keeps("a", 0, 1, 2)

@@ -127,7 +127,7 @@ func TestATakenBusIsTriedRarelyUntilItIsFree(t *testing.T) {
 		s.HoldBus()
 		w.start()
 		after(time.Hour)
-		if adds := w.spark.Adds(); adds < 5 || adds > 12 {
+		if adds := w.spark.Adds() / 2; adds < 5 || adds > 12 { // each is sent twice, under one id
 			t.Errorf("the taken bus was tried %d times in an hour", adds)
 		}
 		if w.spark.Removes() != 0 {
