@@ -257,6 +257,27 @@ func TestFrozenConnectionIsReplaced(t *testing.T) {
 	})
 }
 
+func TestFrozenConnectionIsReplacedByImpatientQuestions(t *testing.T) {
+	inWorld(t, connecttest.Options{}, func(t *testing.T, w *world) {
+		b := w.open()
+		w.server.Freeze()
+		w.emit(0, 3)
+		began := time.Now()
+		for range silentCalls {
+			asking, cancel := context.WithTimeout(t.Context(), callTime-time.Millisecond)
+			if _, err := w.s.Active(asking); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("Active on a frozen connection: %v", err)
+			}
+			cancel()
+		}
+		w.expect(b, 0, 3, true)
+		if waited := time.Since(began); waited > (silentCalls+1)*callTime {
+			t.Errorf("it took %v", waited)
+		}
+		w.server.Disconnect() // its end of the frozen connections
+	})
+}
+
 func TestRivalIsMetWithPatience(t *testing.T) {
 	inWorld(t, connecttest.Options{}, func(t *testing.T, w *world) {
 		b := w.open()

@@ -15,15 +15,16 @@ import (
 // The error classes of Spark that change what is done next. Spark matches none of
 // them to a gRPC code of its own: all come as INTERNAL.
 var meanings = map[string]error{
-	"INVALID_HANDLE.FORMAT":                 ErrBadID,
-	"INVALID_HANDLE.SESSION_NOT_FOUND":      ErrSessionNotFound,
-	"INVALID_HANDLE.SESSION_CLOSED":         ErrSessionClosed,
-	"INVALID_HANDLE.SESSION_CHANGED":        ErrSessionChanged,
-	"INVALID_HANDLE.OPERATION_NOT_FOUND":    ErrOperationNotFound,
-	"INVALID_HANDLE.OPERATION_ABANDONED":    ErrOperationAbandoned,
-	"INVALID_CURSOR.DISCONNECTED":           ErrDisconnected,
-	"INVALID_CURSOR.POSITION_NOT_AVAILABLE": ErrPositionLost,
-	"INVALID_CURSOR.POSITION_NOT_FOUND":     ErrPositionLost,
+	"INVALID_HANDLE.FORMAT":                   ErrBadID,
+	"INVALID_HANDLE.SESSION_NOT_FOUND":        ErrSessionNotFound,
+	"INVALID_HANDLE.SESSION_CLOSED":           ErrSessionClosed,
+	"INVALID_HANDLE.SESSION_CHANGED":          ErrSessionChanged,
+	"INVALID_HANDLE.OPERATION_NOT_FOUND":      ErrOperationNotFound,
+	"INVALID_HANDLE.OPERATION_ABANDONED":      ErrOperationAbandoned,
+	"INVALID_HANDLE.OPERATION_ALREADY_EXISTS": ErrOperationExists,
+	"INVALID_CURSOR.DISCONNECTED":             ErrDisconnected,
+	"INVALID_CURSOR.POSITION_NOT_AVAILABLE":   ErrPositionLost,
+	"INVALID_CURSOR.POSITION_NOT_FOUND":       ErrPositionLost,
 
 	"CONNECT_INVALID_PLAN.STREAMING_QUERY_NOT_FOUND":       listener.ErrNoQuery,
 	"CONNECT_INVALID_PLAN.STREAMING_QUERY_RUN_ID_MISMATCH": listener.ErrNoQuery,

@@ -24,6 +24,9 @@ var (
 	ErrOperationNotFound = errors.New("the operation does not exist")
 	// ErrOperationAbandoned: the operation was without a client for too long.
 	ErrOperationAbandoned = errors.New("the operation was abandoned")
+	// ErrOperationExists: the id is spent. Spark 3.5 does not take the same command
+	// again under the same id, as later ones do.
+	ErrOperationExists = errors.New("the operation exists already")
 	// ErrPositionLost: the responses behind the position are no longer kept.
 	ErrPositionLost = errors.New("the position in the operation is lost")
 	// ErrDisconnected: another call reads the operation, or it is closing.

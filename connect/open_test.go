@@ -459,8 +459,21 @@ func TestAddsOfOneSessionAreSerial(t *testing.T) {
 
 func TestNoBusOnSpark35(t *testing.T) {
 	inWorld(t, connecttest.Options{Version: connecttest.Spark35}, func(t *testing.T, w *world) {
-		if _, err := w.s.OpenBus(t.Context(), BusOptions{}); !errors.Is(err, ErrUnsupported) {
-			t.Errorf("OpenBus: %v", err)
+		open := func(what string) {
+			t.Helper()
+			if _, err := w.s.OpenBus(t.Context(), BusOptions{Store: w.store}); !errors.Is(err, ErrUnsupported) {
+				t.Errorf("OpenBus %s: %v", what, err)
+			}
+			if p, _, err := w.store.Load(); p != (ResumePoint{}) || err != nil {
+				t.Errorf("OpenBus %s: left %v, %v", what, p, err)
+			}
 		}
+		open("first")
+		began := w.store.all[0]
+		open("again")
+		if err := w.store.Save(began); err != nil {
+			t.Fatal(err)
+		}
+		open("after a crash, which finds its id spent")
 	})
 }
