@@ -24,10 +24,10 @@ type Session struct {
 	slot       slot
 	// twins are listeners beside the slot's, of ADDs that raced; racing lets the next
 	// ADD become one.
-	twins  []*operation
-	racing bool
-	emitted    []Emitted
-	queries    []*Query
+	twins   []*operation
+	racing  bool
+	emitted []Emitted
+	queries []*Query
 }
 
 // CreateSession makes a session as its own client does at first contact; a session
