@@ -119,17 +119,28 @@ func (b *Bus) settle(ctx context.Context) error {
 		}
 		return err
 	}
-	quiet, err := b.watch(ctx, b.reader.acked, b.o.AddTimeout)
+	quiet, err := b.listen(ctx, b.o.AddTimeout)
 	if quiet {
 		// If the stream has lost the acknowledgement, another one brings it. Nothing else
 		// tells that from a listener that will never hear anything.
 		b.reader.again()
-		quiet, err = b.watch(ctx, b.reader.acked, againTime)
+		quiet, err = b.listen(ctx, againTime)
 	}
 	if quiet {
 		return &Error{Op: "add listener bus", Message: "Spark does not acknowledge the listener", meaning: ErrBusTaken, cause: ErrBusTaken, definite: true}
 	}
 	return err
+}
+
+// listen waits for the acknowledgement. It is quiet when none came over an open stream;
+// a reader that waits before it tries again hears nothing either.
+func (b *Bus) listen(ctx context.Context, patience time.Duration) (quiet bool, err error) {
+	for {
+		quiet, err := b.watch(ctx, b.reader.acked, patience)
+		if !quiet || b.reader.open.Load() {
+			return quiet, err
+		}
+	}
 }
 
 // watch waits for sign. It is quiet when a server that has proved to be alive in

@@ -55,7 +55,8 @@ type reader struct {
 		last  time.Time
 	}
 
-	cut atomic.Pointer[context.CancelCauseFunc] // of the stream that is read
+	cut  atomic.Pointer[context.CancelCauseFunc] // of the stream that is read
+	open atomic.Bool                             // a stream is read
 
 	answered  chan struct{} // closed when the server has shown that it has the operation
 	answer    sync.Once
@@ -119,7 +120,9 @@ func (r *reader) follow(ctx context.Context) error {
 	r.cut.Store(&cancel)
 	watchdog := time.AfterFunc(silenceLimit, func() { cancel(errSilent) })
 	defer watchdog.Stop()
-	stream, err := r.open(ctx)
+	stream, err := r.start(ctx)
+	r.open.Store(err == nil)
+	defer r.open.Store(false)
 	for err == nil {
 		var response *sparkpb.ExecutePlanResponse
 		if response, err = stream.Recv(); err == nil {
@@ -139,9 +142,9 @@ func (r *reader) follow(ctx context.Context) error {
 	return err
 }
 
-// open starts the operation, or reads on behind the last response. Starting it again
+// start begins the operation, or reads on behind the last response. Starting it again
 // under the same id attaches to it, so that is right until an answer has been seen.
-func (r *reader) open(ctx context.Context) (frames, error) {
+func (r *reader) start(ctx context.Context) (frames, error) {
 	spark := r.s.link.current().spark
 	if r.added || r.last != "" {
 		return opened(spark.ReattachExecute(r.s.outgoing(ctx), r.s.reattachRequest(r.op, r.last), r.s.receiveLimit()))
