@@ -191,10 +191,10 @@ func (b *Bus) shown(ctx context.Context, sign <-chan struct{}, d time.Duration) 
 // makes up for it: the bus works already.
 func (b *Bus) acknowledged() {
 	b.o.Log.Info("listener bus is open", "operation_id", b.point.OperationID, "resumed", b.resumed)
-	if b.point.Added && !b.point.Removed {
+	if b.point.Added {
 		return
 	}
-	b.point.Added, b.point.Removed, b.point.ServerSessionID = true, false, b.s.ServerSideID()
+	b.point.Added, b.point.ServerSessionID = true, b.s.ServerSideID()
 	if err := save(b.o.Store, b.point); err != nil {
 		b.dirty = true
 		b.o.Log.Warn("cannot store that the listener bus is open, trying again", "err", err)

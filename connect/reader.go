@@ -69,13 +69,15 @@ type reader struct {
 }
 
 func newReader(s *Session, p ResumePoint, q *queue, log *slog.Logger, outage func(error)) *reader {
-	return &reader{
+	r := &reader{
 		s: s, op: p.OperationID, queue: q, log: log,
 		last: p.LastResponseID, added: p.Added,
 		waits: newWaits(), rivals: newWaits(), notice: notice{log: log}, outage: outage,
 		answered: make(chan struct{}), acked: make(chan struct{}),
 		completed: make(chan struct{}), done: make(chan struct{}),
 	}
+	r.removing.Store(p.Removed)
+	return r
 }
 
 func (r *reader) run(ctx context.Context) {
