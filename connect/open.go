@@ -208,8 +208,7 @@ func (b *Bus) giveUp(ctx context.Context, err error) {
 	if ctx.Err() != nil && !b.o.Keep {
 		tidy, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidyTime)
 		defer cancel()
-		ours := b.point.Added || b.acknowledgedWithin(farewell)
-		if ours {
+		if b.point.Added || b.acknowledgedWithin(farewell) {
 			_ = b.remove(tidy) // what remains is told by the resume point
 		} else {
 			b.s.releaseSilent(tidy, b.point.OperationID)
@@ -225,7 +224,9 @@ func (b *Bus) giveUp(ctx context.Context, err error) {
 	}
 }
 
+// acknowledgedWithin finds out whether the listener was added after all.
 func (b *Bus) acknowledgedWithin(d time.Duration) bool {
+	b.reader.again()
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

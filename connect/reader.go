@@ -55,7 +55,7 @@ type reader struct {
 		last  time.Time
 	}
 
-	cut  atomic.Pointer[context.CancelCauseFunc] // of the stream that is read
+	cut  atomic.Pointer[context.CancelCauseFunc] // of the stream that is read, or of the wait for the next
 	open atomic.Bool                             // a stream is read
 
 	answered  chan struct{} // closed when the server has shown that it has the operation
@@ -227,7 +227,19 @@ func (r *reader) interrupted(ctx context.Context, e *Error) error {
 		r.out = true
 		r.outage(e)
 	}
-	return r.s.link.pause(ctx, wait, e.floor())
+	return r.pause(ctx, wait, e.floor())
+}
+
+// pause waits before the next try, unless that is wanted at once.
+func (r *reader) pause(ctx context.Context, wait, floor time.Duration) error {
+	waiting, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	r.cut.Store(&cancel)
+	err := r.s.link.pause(waiting, wait, floor)
+	if errors.Is(context.Cause(waiting), errAgain) {
+		return ctx.Err()
+	}
+	return err
 }
 
 // met is how long to wait after another call took our place in the operation: not
@@ -246,7 +258,7 @@ func (r *reader) met(e *Error) time.Duration {
 	return r.rivals.next(e)
 }
 
-// again opens the stream anew.
+// again opens the stream anew, without a wait.
 func (r *reader) again() {
 	if cut := r.cut.Load(); cut != nil {
 		(*cut)(errAgain)
