@@ -6,9 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
-	"maps"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,7 +17,6 @@ import (
 	"time"
 
 	"sparkbridge/configs"
-	"sparkbridge/connect"
 	"sparkbridge/connect/connecttest"
 	"sparkbridge/internal/journal"
 )
@@ -71,13 +68,6 @@ type schedule struct {
 	foreign    spans // when another client held the bus
 }
 
-// schedworld is what stays the same over one schedule.
-type schedworld struct {
-	options connecttest.Options
-	source  configs.Source
-	limit   string // of the connection string
-}
-
 func TestSchedules(t *testing.T) {
 	if *oneSeed != 0 {
 		play(t, *oneSeed, map[string]int{})
@@ -101,42 +91,6 @@ func play(t *testing.T, seed uint64, met map[string]int) {
 			s.judge()
 		})
 	})
-}
-
-func newSchedule(t *testing.T, seed uint64, met map[string]int) *schedule {
-	rng := rand.New(rand.NewPCG(seed, 0x5ca1ab1e))
-	w := newSchedWorld(t, rng)
-	s := &schedule{t: t, seed: seed, rng: rng, world: w, steps: plan(rng), hit: met, log: &lines{}, root: journalRoot(t), began: time.Now()}
-	s.spark = connecttest.Start(t, w.options)
-	s.job = newJob(s.spark, rand.New(rand.NewPCG(seed, 1)))
-	s.watch = newWatch(s.job)
-	return s
-}
-
-func newSchedWorld(t *testing.T, rng *rand.Rand) schedworld {
-	w := schedworld{
-		options: connecttest.Options{
-			Version:                 pick(rng, connecttest.Spark42, connecttest.Spark42, connecttest.Spark40),
-			SenderMaxStreamDuration: pick(rng, 2*time.Minute, 2*time.Minute, 20*time.Second),
-			RetryBufferBytes:        pick(rng, 0, 0, 0, 8<<10),
-			NoExecutionProgress:     rng.IntN(2) == 0,
-			SlowAdd:                 rng.IntN(4) == 0,
-		},
-		source: configs.Source{
-			Name:         "etl",
-			Mode:         pick(rng, configs.ModeAuto, configs.ModeAuto, configs.ModeAuto, configs.ModeAuto, configs.ModeBus, configs.ModePoll),
-			Attach:       pick(rng, configs.AttachFirstQuery, configs.AttachFirstQuery, configs.AttachAtOnce),
-			PollInterval: pick(rng, 5*time.Second, 10*time.Second),
-		},
-	}
-	w.source.Takeover = w.source.Mode != configs.ModePoll && rng.IntN(6) == 0
-	if rng.IntN(2) == 0 {
-		w.source.RemoteFile = filepath.Join(t.TempDir(), "remote")
-	}
-	if rng.IntN(4) == 0 {
-		w.limit = ";grpc_max_message_size=262144"
-	}
-	return w
 }
 
 // run plays the steps, lets what they did pass, and stops the bridge.
@@ -303,151 +257,8 @@ func (s *schedule) light(n int) {
 	s.life.fuse.Store(f)
 }
 
-func (s *schedule) stopDriver() {
-	s.driverDown = true
-	s.robbed()
-	s.job.die()
-	if err := s.spark.Stop(); err != nil {
-		s.t.Fatal(err)
-	}
-}
-
-// startDriver starts the driver where it does not run, and after a while the job.
-func (s *schedule) startDriver() {
-	if !s.driverDown {
-		return
-	}
-	s.driverDown = false
-	if err := s.spark.Restart(); err != nil {
-		s.t.Fatal(err)
-	}
-	time.Sleep(rand64(s.rng, 20*time.Second))
-	s.connect()
-}
-
-func (s *schedule) connect() {
-	if err := s.job.connect(); err != nil {
-		s.t.Fatal(err)
-	}
-}
-
-// closeSession ends the job's session for ever.
-func (s *schedule) closeSession() {
-	s.robbed()
-	s.job.close()
-}
-
-// reopenSession makes another session, and lets the bridge know of it.
-func (s *schedule) reopenSession() {
-	if !s.driverDown {
-		s.connect()
-	}
-	s.nameSession()
-	if s.world.source.RemoteFile == "" {
-		s.down()
-		s.up()
-	}
-}
-
-// nameSession tells where the job's session is.
-func (s *schedule) nameSession() {
-	remote := fmt.Sprintf("sc://%s/;user_id=u;session_id=%s%s", s.spark.Addr(), s.job.sessionID, s.world.limit)
-	if s.world.source.RemoteFile == "" {
-		s.world.source.Remote = configs.ConnectionString(remote)
-	} else if err := os.WriteFile(s.world.source.RemoteFile, []byte(remote), 0o600); err != nil {
-		s.t.Fatal(err)
-	}
-}
-
-// hold lets another client take the bus: of whoever has it, or only if it is free.
-func (s *schedule) hold(rob bool) {
-	session := s.job.now()
-	if session == nil || !s.held.IsZero() {
-		return
-	}
-	if rob {
-		session.RemoveBus()
-	}
-	if session.HoldBus() {
-		s.held = time.Now()
-		s.hit["held"]++
-	}
-}
-
-// letGo lets the other client go.
-func (s *schedule) letGo() {
-	session := s.job.now()
-	if session == nil || s.held.IsZero() {
-		return
-	}
-	s.robbed()
-	if op, taken := session.Holder(); taken && op == "" {
-		session.RemoveBus()
-	}
-}
-
-// robbed notes that the other client has no bus any more.
-func (s *schedule) robbed() {
-	if !s.held.IsZero() {
-		s.foreign = append(s.foreign, span{s.held, time.Now()})
-		s.held = time.Time{}
-	}
-}
-
-// removeBus is a REMOVE by another client, which takes nothing for itself.
-func (s *schedule) removeBus() {
-	if session := s.job.now(); session != nil && s.held.IsZero() {
-		session.RemoveBus()
-	}
-}
-
 func (s *schedule) since(at time.Time) time.Duration { return at.Sub(s.began).Round(time.Millisecond) }
 
 func (s *schedule) say(format string, args ...any) {
 	fmt.Fprintf(s.log, "time=%s ---- %s\n", time.Now().UTC().Format(time.RFC3339Nano), fmt.Sprintf(format, args...))
-}
-
-// journalRoot is a folder of the test, in memory where there is such a one.
-func journalRoot(t *testing.T) string {
-	t.Helper()
-	const memory = "/dev/shm"
-	if _, err := os.Stat(memory); err != nil {
-		return t.TempDir()
-	}
-	dir, err := os.MkdirTemp(memory, strings.NewReplacer("/", "-", "=", "-").Replace(t.Name())) //nolint:usetesting // in memory
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return dir
-}
-
-// enough is how often, at least, everything is met in two hundred schedules.
-var enough = map[string]int{
-	"fault weather": 20, "fault retry-info": 20, "fault class": 20, "fault hang": 20, "fault slow": 20, "fault late": 20,
-	"fault late-hang": 20, "fault cut": 20, "fault cut-hang": 20, "held": 20,
-
-	"state waiting": 200, "state attached": 200, "state lost": 100, "state taken": 10, "state polling": 20, "state closed": 50,
-
-	"kind gap": 15, "kind idle": 1000, "origin backfill": 1000, "origin bus": 10_000, "origin poll": 1000,
-	"end bus failed": 100, "end bus stopped": 100, "end inferred failed": 20, "end inferred stopped": 20, "end inferred unknown": 5,
-	"end inferred driver_lost": 20, "end inferred session_closed": 5,
-
-	connect.ErrSessionClosed.Error(): 5, connect.ErrOperationAbandoned.Error(): 5, connect.ErrPositionLost.Error(): 2,
-	connect.ErrTooLarge.Error(): 2, connect.ErrDisconnected.Error(): 2,
-	"the driver has restarted": 20, "no space left": 10, "resumed=true": 50, "somebody removed our listener": 20,
-}
-
-// covered checks that the schedules were hard enough.
-func covered(t *testing.T, met map[string]int) {
-	for _, k := range troubles() {
-		if met[k.kind] < 20 {
-			t.Errorf("%s befell %d schedules", k.kind, met[k.kind])
-		}
-	}
-	for _, what := range slices.Sorted(maps.Keys(enough)) {
-		if t.Logf("%7d %s", met[what], what); met[what] < enough[what] {
-			t.Errorf("%s was met %d times, want %d", what, met[what], enough[what])
-		}
-	}
 }
