@@ -44,6 +44,8 @@ func Run(ctx context.Context, cfg *configs.Config, log *slog.Logger, version str
 	}
 	defer func() { err = errors.Join(err, j.Close()) }()
 
+	log.Info("bridge starts", "version", version, "journal", cfg.Journal.Dir, "sources", len(cfg.Sources), "sinks", len(cfg.Sinks))
+	defer log.Info("bridge ends")
 	client := connect.NewClient(connect.ClientOptions{Log: log, Version: version})
 	return carry(ctx, cfg, j, client, log, version)
 }
