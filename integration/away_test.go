@@ -12,17 +12,6 @@ import (
 	"sparkbridge/listener"
 )
 
-// hasty is a Spark server that waits for a client of an operation that is away for 2 s, and not
-// for five minutes.
-func hasty(t *testing.T) *servers.Spark {
-	t.Helper()
-	return startSpark(t, "4.2", map[string]string{
-		"spark.connect.execute.reattachable.senderMaxStreamDuration": "3s",
-		"spark.connect.execute.manager.detachedTimeout":              "2s",
-		"spark.connect.execute.manager.maintenanceInterval":          "500ms",
-	})
-}
-
 // abandoned is more than it takes the hasty server to see that a client is away (3 s), to wait
 // for it (2 s) and to look (0.5 s).
 const abandoned = 10 * time.Second
@@ -78,7 +67,7 @@ func batchesFor(session *session, run servers.Fact, d time.Duration) {
 // has missed.
 func TestBackTooLate(t *testing.T) {
 	t.Parallel()
-	spark := hasty(t)
+	spark := shared.hasty.get(t)
 	t.Run("Spark has it still", func(t *testing.T) { t.Parallel(); backTooLate(t, spark, false) })
 	t.Run("Spark has it no more", func(t *testing.T) { t.Parallel(); backTooLate(t, spark, true) })
 }

@@ -72,8 +72,8 @@ func TestNextSessionInTheFile(t *testing.T) {
 	bridge.await("that it waits for the file", 0, isBus("waiting", "connection string in "+file))
 	name(first)
 	bridge.attached(0)
-	closeSession(first, sink)
 	lines, _ := bridge.said.all()
+	closeSession(first, sink)
 	bridge.await("that it waits for the next session", len(lines), isBus("closed", file))
 
 	second := openSession(t, first.spark)

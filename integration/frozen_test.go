@@ -26,7 +26,7 @@ func TestFrozenConnection(t *testing.T) {
 // missed.
 func TestFrozenForTooLong(t *testing.T) {
 	t.Parallel()
-	came, adds := frozen(t, hasty(t), 20*time.Second)
+	came, adds := frozen(t, shared.hasty.get(t), 20*time.Second)
 	if came[listener.OriginBus] == 0 || came[listener.OriginBackfill] == 0 || adds < 2 {
 		t.Errorf("progress came by %v in %d operations, want some by the bus and some asked for, and a second one", came, adds)
 	}

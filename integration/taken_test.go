@@ -46,8 +46,8 @@ func TestTakenBusIsPolled(t *testing.T) {
 		t.Error("the bridge removed the owner's listener")
 	}
 
-	owner.do("release", "released")
 	lines, _ = bridge.said.all()
+	owner.do("release", "released")
 	bridge.attached(len(lines))
 	last := session.start("odd")
 	sink.awaitCount(t, "events of the freed bus", 2, progressOf(last))

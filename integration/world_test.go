@@ -25,21 +25,25 @@ type world struct {
 	program string // the bridge
 
 	spark42, spark40 lazy[*servers.Spark]
+	hasty            lazy[*servers.Spark] // waits 2 s for the client of an operation, not five minutes
 	kafka            lazy[*servers.Kafka]
 	nats             lazy[*servers.NATS]
 }
 
 func newWorld(root string) *world {
 	w := &world{root: root, program: filepath.Join(root, "bridge")}
-	spark := func(version, token string) func(context.Context) (*servers.Spark, error) {
+	spark := func(name, version, token string, conf map[string]string) func(context.Context) (*servers.Spark, error) {
 		return func(ctx context.Context) (*servers.Spark, error) {
-			return servers.StartSpark(ctx, servers.SparkOptions{
-				Version: version, Token: token, Dir: filepath.Join(root, "spark-"+version),
-				Conf: map[string]string{"spark.connect.execute.reattachable.senderMaxStreamDuration": "5s"},
-			})
+			return servers.StartSpark(ctx, servers.SparkOptions{Version: version, Token: token, Dir: filepath.Join(root, name), Conf: conf})
 		}
 	}
-	w.spark42.start, w.spark40.start = spark("4.2", ""), spark("4.0", token40)
+	usual := map[string]string{"spark.connect.execute.reattachable.senderMaxStreamDuration": "5s"}
+	w.spark42.start, w.spark40.start = spark("spark-4.2", "4.2", "", usual), spark("spark-4.0", "4.0", token40, usual)
+	w.hasty.start = spark("spark-hasty", "4.2", "", map[string]string{
+		"spark.connect.execute.reattachable.senderMaxStreamDuration": "3s",
+		"spark.connect.execute.manager.detachedTimeout":              "2s",
+		"spark.connect.execute.manager.maintenanceInterval":          "500ms",
+	})
 	w.kafka.start = func(ctx context.Context) (*servers.Kafka, error) {
 		return servers.StartKafka(ctx, servers.KafkaOptions{Dir: filepath.Join(root, "kafka")})
 	}
@@ -61,7 +65,7 @@ func (w *world) all(t *testing.T) (*servers.Spark, *servers.Kafka, *servers.NATS
 }
 
 func (w *world) close() error {
-	return errors.Join(w.spark42.stop(), w.spark40.stop(), w.kafka.stop(), w.nats.stop())
+	return errors.Join(w.spark42.stop(), w.spark40.stop(), w.hasty.stop(), w.kafka.stop(), w.nats.stop())
 }
 
 // startSpark starts a server for one test, whose settings no other test can live with.
