@@ -11,12 +11,16 @@ import (
 )
 
 // line is one event for people: when it arrived, at which sinks it is, what it says. It is made
-// for 80 columns, where the end of what is longer is cut; anything but a terminal gets it whole.
+// for 80 columns; of a batch the end is cut where there are fewer than it needs.
 func (s *screen) line(r row) string {
 	kind, query := r.event.kind(), cut(oneLine(r.event.Subject), 20)
 	head := fmt.Sprintf("%s %s %s %-8s ", s.paint(dim, r.time.Format(time.TimeOnly)), s.sinks(r),
 		s.paint(kindStyle(&r.event), fmt.Sprintf("%-10s", kind)), query)
-	return head + s.paint(detailStyle(&r.event), cut(details(&r.event), max(s.width()-visible(head), 20)))
+	text := details(&r.event)
+	if kind == listener.Progress {
+		text = cut(text, max(s.width()-visible(head), 20))
+	}
+	return head + s.paint(detailStyle(&r.event), text)
 }
 
 // sinks has a mark for each sink that has the event.
@@ -73,7 +77,7 @@ func details(e *event) string {
 	case listener.Gap:
 		return fmt.Sprintf("batches %d to %d: %s", e.Data.FromBatchID, e.Data.ToBatchID, e.Data.Reason)
 	case listener.BusState:
-		return oneLine(strings.TrimSpace(e.Data.State + " " + e.Data.Reason))
+		return oneLine(strings.Replace(e.Data.State+": "+e.Data.Reason, ": for ", " for ", 1))
 	default:
 		return oneLine(e.Type)
 	}

@@ -55,6 +55,8 @@ func TestLine(t *testing.T) {
 			"12:00:00 nats✓ webhook✓ gap        orders   batches 3 to 5: not_received"},
 		{both, event{Type: "dev.sparkbridge.bus", Subject: "demo", Data: document{State: "waiting", Reason: "for the\nserver"}},
 			"12:00:00 nats✓ webhook✓ bus        demo     waiting for the server"},
+		{both, event{Type: "dev.sparkbridge.bus", Subject: "demo", Data: document{State: "attached", Reason: "events flow"}},
+			"12:00:00 nats✓ webhook✓ bus        demo     attached: events flow"},
 		{both, event{Type: sparkType + "unknown", Subject: "a name of more than twenty \x1b[31mcharacters"},
 			"12:00:00 nats✓ webhook✓ unknown    a name of more than… org.apache.spark.sql.streaming.query.unknown"},
 	} {
