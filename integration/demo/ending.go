@@ -77,8 +77,12 @@ func (d *demo) conclude(demanded bool) error {
 	d.out.table(s)
 	d.out.say("")
 	d.out.verdict(s)
-	d.out.say("\n%s\n", d.out.paint(dim, `Next: README.md (use it on a job of your own), docs/events.md (what is in an event),
-      configs/bridge.example.yaml (all keys), bin/bridge --help after "make build".`))
+	d.out.say(`
+Next:
+  README.md                    use it on a job of your own
+  docs/events.md               what is in an event
+  configs/bridge.example.yaml  all that can be configured
+`)
 	if demanded {
 		return s.lacking()
 	}

@@ -71,7 +71,7 @@ func (d *demo) watch(ctx context.Context, done func() bool) error {
 				return err
 			}
 		case <-d.spark.Exited():
-			return fmt.Errorf("Spark has ended by itself%s", tail(d.in("spark", "spark.log")))
+			return fmt.Errorf("the Spark server has ended by itself%s", tail(d.in("spark", "spark.log")))
 		case <-d.job.Exited():
 			return fmt.Errorf("the job has ended by itself%s", tail(d.in("spark", "job-1.log")))
 		case <-ctx.Done():

@@ -34,7 +34,7 @@ func jetStream(t *testing.T, server *NATS) jetstream.JetStream {
 func TestNATSKeepsDataOverKill(t *testing.T) {
 	server := startNATS(t, NATSOptions{})
 	js := jetStream(t, server)
-	stream, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "EVENTS", Subjects: []string{"spark.>"}})
+	_, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "EVENTS", Subjects: []string{"spark.>"}})
 	requireNoError(t, err)
 	for n := range 100 {
 		_, err := js.Publish(within(t, time.Minute), "spark.test", fmt.Appendf(nil, "message %d", n))
@@ -45,7 +45,7 @@ func TestNATSKeepsDataOverKill(t *testing.T) {
 	requireGone(t, pid, server.Port())
 	requireNoError(t, server.Restart(within(t, time.Minute)))
 
-	stream, err = jetStream(t, server).Stream(within(t, time.Minute), "EVENTS")
+	stream, err := jetStream(t, server).Stream(within(t, time.Minute), "EVENTS")
 	requireNoError(t, err)
 	last, err := stream.GetLastMsgForSubject(within(t, time.Minute), "spark.test")
 	requireNoError(t, err)
