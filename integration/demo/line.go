@@ -16,7 +16,7 @@ func (s *screen) line(r row) string {
 	kind, query := r.event.kind(), cut(oneLine(r.event.Subject), 20)
 	head := fmt.Sprintf("%s %s %s %-8s ", s.paint(dim, r.time.Format(time.TimeOnly)), s.sinks(r),
 		s.paint(kindStyle(&r.event), fmt.Sprintf("%-10s", kind)), query)
-	text := details(&r.event)
+	text := details(&r.event, r.time.Location())
 	if kind == listener.Progress {
 		text = cut(text, max(s.width()-visible(head), 20))
 	}
@@ -63,13 +63,13 @@ func detailStyle(e *event) style {
 	return plain
 }
 
-// details is what the event says, by its kind.
-func details(e *event) string {
+// details is what the event says, by its kind, with times in a zone.
+func details(e *event, zone *time.Location) string {
 	switch e.kind() {
 	case listener.Started:
 		return "run " + cut(e.RunID, 9)
 	case listener.Progress:
-		return progress(&e.Data)
+		return progress(&e.Data, zone)
 	case listener.Idle:
 		return "no new data"
 	case listener.Terminated:
@@ -84,7 +84,7 @@ func details(e *event) string {
 }
 
 // progress is a batch in columns.
-func progress(d *document) string {
+func progress(d *document, zone *time.Location) string {
 	rate, duration := "-", "-"
 	if d.ProcessedRowsPerSecond != nil {
 		rate = fmt.Sprintf("%.1f", *d.ProcessedRowsPerSecond)
@@ -97,7 +97,7 @@ func progress(d *document) string {
 		text += fmt.Sprintf(", %d in state", stateRows(d))
 	}
 	if at, err := time.Parse(time.RFC3339, d.EventTime.Watermark); err == nil && at.Unix() > 0 {
-		text += ", watermark " + at.Local().Format(time.TimeOnly)
+		text += ", watermark " + at.In(zone).Format(time.TimeOnly)
 	}
 	return text
 }
