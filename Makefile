@@ -12,7 +12,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 
 # What the integration tests run against, and the packages that have some: their
 # tests run one package after the other, since each starts servers of its own.
-SERVERS ?= java spark-4.2 spark-4.0 kafka
+SERVERS ?= java spark-4.2 spark-4.0 spark-3.5 kafka
 INTEGRATION_PACKAGES = $(shell grep -rl --include='*_test.go' '^//go:build.*integration' . | xargs -n1 dirname | sort -u)
 INTEGRATION_TIMEOUT ?= 20m
 DEMO_SECONDS ?=

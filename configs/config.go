@@ -38,13 +38,28 @@ type Config struct {
 // Source is one Spark Connect session.
 type Source struct {
 	Name          string           `yaml:"name" required:"true" pattern:"^[a-z0-9][a-z0-9-]{0,31}$" form:"1 to 32 lower-case letters, digits and -, the first no -" example:"etl" doc:"Names the job, stable over its sessions; a part of subjects and of the source of every event."`
-	Remote        ConnectionString `yaml:"remote" required:"true" example:"sc://spark:15002/;user_id=etl;session_id=5b0d2c1e-8f0a-4c53-9a58-7b1f0a4f3e11" doc:"The Spark Connect connection string of the session. user_id and session_id are required unless create_session is true; the session id must be the one of the job."`
+	Remote        ConnectionString `yaml:"remote" example:"sc://spark:15002/;user_id=etl;session_id=5b0d2c1e-8f0a-4c53-9a58-7b1f0a4f3e11" doc:"The Spark Connect connection string of the session. user_id and session_id are required unless create_session is true; the session id must be the one of the job."`
+	RemoteFile    string           `yaml:"remote_file" example:"/run/spark/etl" doc:"Instead of remote: a file that holds the connection string, read again when it changes or the session is closed."`
 	Token         Secret           `yaml:"token" doc:"Sent as Authorization: Bearer. Give it here or in remote, not in both."`
+	Mode          Mode             `yaml:"mode" default:"auto" enum:"auto,bus,poll" doc:"auto: hold the listener bus, and poll the session while that cannot be had. bus: wait for the bus. poll: never take it."`
 	Attach        Attach           `yaml:"attach" default:"first_query" enum:"first_query,at_once" doc:"When to take the session's listener bus: when it has a query, or at once."`
+	Takeover      bool             `yaml:"takeover" default:"false" doc:"true: take the bus from another client that holds it; the listeners of that client get nothing any more."`
 	CreateSession bool             `yaml:"create_session" default:"false" doc:"true: make the session if it is missing, and attach at once."`
 	OnStop        OnStop           `yaml:"on_stop" default:"remove" enum:"remove,keep" doc:"remove: free the bus when the bridge stops. keep: leave it for a restart within five minutes."`
 	PollInterval  time.Duration    `yaml:"poll_interval" default:"5s" min:"100ms" doc:"How often Spark is asked which queries are active."`
+
+	DetachWhenIdle time.Duration `yaml:"detach_when_idle" default:"0s" doc:"Let go of a session that has had no active query for so long, so that Spark can close it; 0s never does."`
 }
+
+// Mode says how a source follows its session.
+type Mode string
+
+// The values of Source.Mode.
+const (
+	ModeAuto Mode = "auto"
+	ModeBus  Mode = "bus"
+	ModePoll Mode = "poll"
+)
 
 // Attach says when a source takes the listener bus of its session.
 type Attach string

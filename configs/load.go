@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	goccy "github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/parser"
@@ -77,8 +78,12 @@ func Parse(name string, data []byte, env Environment) (*Config, error) {
 // document returns the root of the only document of the file, nil if there is
 // none to go on with.
 func document(p *problems, data []byte) *yaml.Node {
-	if len(data) > maxFileBytes {
+	switch {
+	case len(data) > maxFileBytes:
 		p.addAt(0, 0, "", "has more than %d bytes: is this the right file?", maxFileBytes)
+		return nil
+	case !isText(data):
+		p.addAt(0, 0, "", "is not text in UTF-8: is this the right file?")
 		return nil
 	}
 	reader := yaml.NewDecoder(bytes.NewReader(data))
@@ -98,6 +103,12 @@ func document(p *problems, data []byte) *yaml.Node {
 		syntax(p, data, err)
 	}
 	return doc.Content[0]
+}
+
+// isText says whether data can be YAML, which is UTF-8, or UTF-16 with its mark.
+func isText(data []byte) bool {
+	marked := bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff"))
+	return marked || utf8.Valid(data)
 }
 
 func isNothing(doc *yaml.Node) bool {
@@ -135,7 +146,14 @@ func position(data []byte, text string) (line, column int) {
 	return 1 + strings.Count(before, "\n"), len(before) - strings.LastIndexByte(before, '\n')
 }
 
+// maxForOpinion bounds what the second parser is asked about: the time that it takes
+// grows with the square of how deep a text nests.
+const maxForOpinion = 16 << 10
+
 func secondOpinion(data []byte) (line, column int, text string, ok bool) {
+	if len(data) > maxForOpinion {
+		return 0, 0, "", false
+	}
 	defer func() {
 		if recover() != nil { // it is asked about broken text only; its word is not worth a crash
 			ok = false

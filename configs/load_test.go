@@ -150,7 +150,12 @@ func TestFilesThatAreNone(t *testing.T) {
 	if err := os.WriteFile(large, []byte(strings.Repeat("# comment\n", maxFileBytes/10+1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	binary := filepath.Join(dir, "binary.yaml")
+	if err := os.WriteFile(binary, []byte("\x7fELF\x02\xff\x00"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for path, want := range map[string]string{
+		binary:                          "is not text in UTF-8",
 		filepath.Join(dir, "none.yaml"): "there is no such file",
 		dir:                             "is a directory",
 		large:                           "has more than 1048576 bytes",
@@ -159,6 +164,24 @@ func TestFilesThatAreNone(t *testing.T) {
 		if err == nil || !strings.HasPrefix(err.Error(), path+": ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("Load(%s): got error %v, want one that names the file and says %q", path, err, want)
 		}
+	}
+}
+
+// A text that nests absurdly deep is refused at once: of the two parsers, one would
+// think about it for minutes.
+func TestDeepNesting(t *testing.T) {
+	refused := make(chan error, 1)
+	go func() {
+		_, err := Parse("f", []byte(strings.Repeat("[", maxFileBytes)), environment(nil, nil))
+		refused <- err
+	}()
+	select {
+	case err := <-refused:
+		if err == nil || !strings.Contains(err.Error(), "is not YAML") {
+			t.Errorf("got error %v, want one that says that it is no YAML", err)
+		}
+	case <-time.After(time.Minute):
+		t.Error("still not refused after a minute")
 	}
 }
 

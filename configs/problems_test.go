@@ -30,7 +30,7 @@ func TestProblems(t *testing.T) {
 		"empty lists":      {"sources: []\nsinks: []\n", "f:1:10: sources: is required: name at least one\nf:2:8: sinks: is required: name at least one"},
 		"unknown key":      {good + "http: {listen: x}\n", "f:7:1: http: is an unknown key: use one of sources, journal, sinks, log"},
 		"near key":         {good + "jurnal: {dir: x}\n", "f:7:1: jurnal: is an unknown key: did you mean journal?"},
-		"a key of later":   {source("  takeover: true\n"), "f:4:3: sources[0].takeover: is an unknown key: use one of name, remote, token, attach, create_session, on_stop, poll_interval"},
+		"a key of later":   {source("  labels: {}\n"), "f:4:3: sources[0].labels: is an unknown key: use one of name, remote, remote_file, token, mode, attach, takeover, create_session, on_stop, poll_interval, detach_when_idle"},
 		"odd key":          {good + "\"a\\nb\": 1\n", `f:7:1: "a\nb": is an unknown key: use one of sources, journal, sinks, log`},
 		"key that is none": {good + "[a]: 1\n", "f:7:1: has a key that is no plain text: use one of sources, journal, sinks, log"},
 		"merge":            {good + "<<: {log: {level: warn}}\n", "f:7:1: merges another mapping by <<, which is not supported: write the keys out"},
@@ -54,7 +54,7 @@ func TestProblems(t *testing.T) {
 		"no name":          {strings.Replace(good, "name: events", "retry: {max: 2m}", 1), `f:5:5: sinks[0].name: is required: write for example name: events`},
 		"tag":              {good + "log: {level: !!binary aaa}\n", `f:7:14: log.level: wants a text, not a value with a tag (!): put it into quotes`},
 
-		"no remote":         {"sources:\n- name: a\nsinks:\n- name: s\n  nats: {url: nats://h}\n", "f:2:3: sources[0].remote: is required: write for example remote: sc://spark:15002/;user_id=etl;session_id=" + sessionA},
+		"no remote":         {"sources:\n- name: a\nsinks:\n- name: s\n  nats: {url: nats://h}\n", "f:2:3: sources[0].remote: is missing: set it to the connection string of the session, or remote_file to a file that holds it"},
 		"no scheme":         {remote("spark:15002"), "f:3:11: sources[0].remote: scheme is not sc://; write sc://host:15002"},
 		"no ids":            {remote("sc://h"), "f:3:11: sources[0].remote: has no user_id and no session_id: add the job's own, as in ;user_id=etl;session_id=<UUID>, or set create_session to make a session"},
 		"session no UUID":   {remote("sc://h/;user_id=u;session_id=x"), `f:3:11: sources[0].remote: session_id "x" is not a UUID; use the form 01234567-89ab-cdef-0123-456789abcdef`},
@@ -117,7 +117,7 @@ sinks:
 		`f:1:14: log.level: "loud" is not known: use debug or info or warn or error`,
 		`f:4:13: sources[0].remote: has no user_id and no session_id: add the job's own, as in ;user_id=etl;session_id=<UUID>, or set create_session to make a session`,
 		`f:5:13: sources[0].attach: the variable NOPE is not set: set it, or give a default as in ${NOPE:-default}`,
-		`f:6:5: sources[0].colour: is an unknown key: use one of name, remote, token, attach, create_session, on_stop, poll_interval`,
+		`f:6:5: sources[0].colour: is an unknown key: use one of name, remote, remote_file, token, mode, attach, takeover, create_session, on_stop, poll_interval, detach_when_idle`,
 		`f:8:5: sinks[0].name: is required: write for example name: events`,
 		`f:8:11: sinks[0].nats.url: is required: write for example url: nats://localhost:4222`,
 	})
@@ -127,7 +127,7 @@ func TestNearest(t *testing.T) {
 	keys := []string{"name", "remote", "poll_interval"}
 	for word, want := range map[string]string{
 		"remot": "remote", "Remote": "remote", "poll-interval": "poll_interval", "pollInterval": "poll_interval", "naem": "name",
-		"xyz": "", "takeover": "", "": "", strings.Repeat("a", 1000): "",
+		"xyz": "", "labels": "", "": "", strings.Repeat("a", 1000): "",
 	} {
 		if got := nearest(word, keys); got != want {
 			t.Errorf("nearest(%q) = %q, want %q", word, got, want)

@@ -1,6 +1,8 @@
 package configs
 
 import (
+	"fmt"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -27,6 +29,26 @@ func (s *Source) ParsedRemote() (connect.Remote, error) {
 	return remote.WithToken(s.Token.Reveal())
 }
 
+// ReadRemote reads the connection string in RemoteFile. It returns it in its parts,
+// and as it was written; its errors name no secret.
+func (s *Source) ReadRemote() (remote connect.Remote, written string, err error) {
+	text, err := os.ReadFile(s.RemoteFile)
+	if err != nil {
+		return connect.Remote{}, "", err
+	}
+	written = strings.TrimSpace(string(text))
+	if remote, err = connect.ParseRemote(written); err != nil {
+		return connect.Remote{}, "", fmt.Errorf("read %s: %w", s.RemoteFile, err)
+	}
+	if remote, err = remote.WithToken(s.Token.Reveal()); err != nil {
+		return connect.Remote{}, "", fmt.Errorf("read %s: %w", s.RemoteFile, err)
+	}
+	if missing := s.missingIDs(remote); missing != "" {
+		return connect.Remote{}, "", fmt.Errorf("read %s: the connection string has no %s", s.RemoteFile, missing)
+	}
+	return remote, written, nil
+}
+
 func (c *Config) checkSources(p *problems) {
 	names, sessions := map[string]string{}, map[string]string{}
 	for i := range c.Sources {
@@ -40,8 +62,21 @@ func (c *Config) checkSources(p *problems) {
 // before it by server, user and session.
 func (s *Source) check(p *problems, path string, sessions map[string]string) {
 	at := join(path, "remote")
-	if p.failed(at) {
+	if p.failed(at) || p.failed(join(path, "remote_file")) {
 		return
+	}
+	switch {
+	case s.Remote == "" && s.RemoteFile == "":
+		p.add(at, "is missing: set it to the connection string of the session, or remote_file to a file that holds it")
+		return
+	case s.Remote != "" && s.RemoteFile != "":
+		p.add(join(path, "remote_file"), "remote is set too: keep one of them")
+		return
+	case s.RemoteFile != "":
+		return // read when it is needed, and again when it changes
+	}
+	if s.Mode == ModePoll && s.Takeover {
+		p.add(join(path, "takeover"), "there is no bus to take with mode: poll: drop one of them")
 	}
 	remote, err := connect.ParseRemote(s.Remote.Reveal())
 	if err == nil && remote.Token != "" && s.Token != "" {
@@ -69,8 +104,15 @@ func withoutPrefix(err error) string {
 }
 
 func (s *Source) checkIDs(p *problems, path string, remote connect.Remote) {
+	if missing := s.missingIDs(remote); missing != "" {
+		p.add(path, "has no %s: add the job's own, as in ;user_id=etl;session_id=<UUID>, or set create_session to make a session", missing)
+	}
+}
+
+// missingIDs names the ids that a connection string lacks, empty for none.
+func (s *Source) missingIDs(remote connect.Remote) string {
 	if s.CreateSession {
-		return
+		return ""
 	}
 	var missing []string
 	if remote.UserID == "" {
@@ -79,10 +121,7 @@ func (s *Source) checkIDs(p *problems, path string, remote connect.Remote) {
 	if remote.SessionID == "" {
 		missing = append(missing, "session_id")
 	}
-	if len(missing) > 0 {
-		p.add(path, "has no %s: add the job's own, as in ;user_id=etl;session_id=<UUID>, or set create_session to make a session",
-			strings.Join(missing, " and no "))
-	}
+	return strings.Join(missing, " and no ")
 }
 
 func (c *Config) checkSinks(p *problems) {

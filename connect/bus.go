@@ -22,6 +22,10 @@ type BusOptions struct {
 	// cancelled, for a process that reads on within five minutes. Otherwise it is
 	// removed, so that it is in nobody's way.
 	Keep bool
+	// Outage is told the failure when the connection to an open bus is lost for more
+	// than a moment, and nil when the bus is read on. It is called by the goroutine
+	// that reads, and may be nil.
+	Outage func(error)
 	// Log takes what happens to the bus; nil uses the client's.
 	Log *slog.Logger
 }
@@ -34,6 +38,9 @@ func (o BusOptions) withDefaults(s *Session) BusOptions {
 	}
 	if o.AddTimeout <= 0 {
 		o.AddTimeout = defaultAddTimeout
+	}
+	if o.Outage == nil {
+		o.Outage = func(error) {}
 	}
 	if o.Log == nil {
 		o.Log = s.log
@@ -204,7 +211,11 @@ func (b *Bus) Finish(ctx context.Context) error {
 	}
 	saveErr := b.flush()
 	b.reader.removing.Store(true)
-	return errors.Join(saveErr, b.remove(ctx))
+	err := errors.Join(saveErr, b.remove(ctx))
+	if err == nil && errors.Is(b.over, ErrTooLarge) {
+		b.forget() // reading on would meet the same message again
+	}
+	return err
 }
 
 // remove removes our listener, and notes that it has gone: what holds the bus after

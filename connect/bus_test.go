@@ -257,6 +257,27 @@ func TestFrozenConnectionIsReplaced(t *testing.T) {
 	})
 }
 
+func TestFrozenConnectionIsReplacedByImpatientQuestions(t *testing.T) {
+	inWorld(t, connecttest.Options{}, func(t *testing.T, w *world) {
+		b := w.open()
+		w.server.Freeze()
+		w.emit(0, 3)
+		began := time.Now()
+		for range silentCalls {
+			asking, cancel := context.WithTimeout(t.Context(), callTime-time.Millisecond)
+			if _, err := w.s.Active(asking); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("Active on a frozen connection: %v", err)
+			}
+			cancel()
+		}
+		w.expect(b, 0, 3, true)
+		if waited := time.Since(began); waited > (silentCalls+1)*callTime {
+			t.Errorf("it took %v", waited)
+		}
+		w.server.Disconnect() // its end of the frozen connections
+	})
+}
+
 func TestRivalIsMetWithPatience(t *testing.T) {
 	inWorld(t, connecttest.Options{}, func(t *testing.T, w *world) {
 		b := w.open()
@@ -332,6 +353,25 @@ func TestLargeEvents(t *testing.T) {
 		}
 		if _, taken := w.job.Holder(); taken {
 			t.Error("our listener still holds the bus")
+		}
+	})
+}
+
+// An operation that goes on with a message which is too large is of no use to the next
+// bus.
+func TestABusThatDiedOfALargeMessageIsOpenedAnew(t *testing.T) {
+	inWorld(t, connecttest.Options{}, func(t *testing.T, w *world) {
+		small := w.s.remote
+		small.MaxMessageBytes = 1 << 20
+		w.s = w.sessionOf(small)
+		b := w.open()
+		w.job.Terminated(`{"exception":"` + strings.Repeat("x", 2<<20) + `"}`)
+		w.expectEnd(b, ErrTooLarge)
+		w.crash(b)
+		w.s = w.sessionOf(small)
+		next := w.open()
+		if holder, _ := w.job.Holder(); next.Resumed() || holder != next.OperationID() || holder == b.OperationID() {
+			t.Errorf("the bus is held by %q, the new one is %q, resumed: %v", holder, next.OperationID(), next.Resumed())
 		}
 	})
 }

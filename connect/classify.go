@@ -8,23 +8,32 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"sparkbridge/listener"
 )
 
 // The error classes of Spark that change what is done next. Spark matches none of
 // them to a gRPC code of its own: all come as INTERNAL.
 var meanings = map[string]error{
-	"INVALID_HANDLE.FORMAT":                 ErrBadID,
-	"INVALID_HANDLE.SESSION_NOT_FOUND":      ErrSessionNotFound,
-	"INVALID_HANDLE.SESSION_CLOSED":         ErrSessionClosed,
-	"INVALID_HANDLE.SESSION_CHANGED":        ErrSessionChanged,
-	"INVALID_HANDLE.OPERATION_NOT_FOUND":    ErrOperationNotFound,
-	"INVALID_HANDLE.OPERATION_ABANDONED":    ErrOperationAbandoned,
-	"INVALID_CURSOR.DISCONNECTED":           ErrDisconnected,
-	"INVALID_CURSOR.POSITION_NOT_AVAILABLE": ErrPositionLost,
-	"INVALID_CURSOR.POSITION_NOT_FOUND":     ErrPositionLost,
+	"INVALID_HANDLE.FORMAT":                   ErrBadID,
+	"INVALID_HANDLE.SESSION_NOT_FOUND":        ErrSessionNotFound,
+	"INVALID_HANDLE.SESSION_CLOSED":           ErrSessionClosed,
+	"INVALID_HANDLE.SESSION_CHANGED":          ErrSessionChanged,
+	"INVALID_HANDLE.OPERATION_NOT_FOUND":      ErrOperationNotFound,
+	"INVALID_HANDLE.OPERATION_ABANDONED":      ErrOperationAbandoned,
+	"INVALID_HANDLE.OPERATION_ALREADY_EXISTS": ErrOperationExists,
+	"INVALID_CURSOR.DISCONNECTED":             ErrDisconnected,
+	"INVALID_CURSOR.POSITION_NOT_AVAILABLE":   ErrPositionLost,
+	"INVALID_CURSOR.POSITION_NOT_FOUND":       ErrPositionLost,
+
+	"CONNECT_INVALID_PLAN.STREAMING_QUERY_NOT_FOUND":       listener.ErrNoQuery,
+	"CONNECT_INVALID_PLAN.STREAMING_QUERY_RUN_ID_MISMATCH": listener.ErrNoQuery,
 }
 
 var (
+	// unknownQuery is what Spark before 4.2 says where later ones have a class.
+	unknownQuery = regexp.MustCompile(`(?i)streaming query \S+ is not found|run id mismatch for query id`)
+
 	bracketed = regexp.MustCompile(`\[([A-Z][A-Z0-9_]*(?:\.[A-Z][A-Z0-9_]*)*)\]`)
 	uuids     = regexp.MustCompile(`[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}`)
 )
@@ -53,6 +62,8 @@ func classify(op string, err error) *Error {
 		e.meaning, e.definite = ErrTooLarge, true
 	case strings.Contains(java, "java.lang.UnsupportedOperationException"):
 		e.meaning, e.definite = ErrUnsupported, true
+	case bySpark && unknownQuery.MatchString(e.Message):
+		e.meaning, e.definite = listener.ErrNoQuery, true
 	}
 	return e
 }

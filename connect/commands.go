@@ -66,3 +66,9 @@ func (s *Session) removeListener(ctx context.Context, gone <-chan struct{}) erro
 	}
 	return err
 }
+
+// RemoveListener frees the listener bus of the session, whoever holds it: the
+// listeners of another client get no event any more, for the life of that client.
+func (s *Session) RemoveListener(ctx context.Context) error {
+	return s.removeListener(ctx, nil)
+}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+
+	"sparkbridge/listener"
 )
 
 // What a definite answer means. Match them with errors.Is.
@@ -22,6 +24,9 @@ var (
 	ErrOperationNotFound = errors.New("the operation does not exist")
 	// ErrOperationAbandoned: the operation was without a client for too long.
 	ErrOperationAbandoned = errors.New("the operation was abandoned")
+	// ErrOperationExists: the id is spent. Spark 3.5 does not take the same command
+	// again under the same id, as later ones do.
+	ErrOperationExists = errors.New("the operation exists already")
 	// ErrPositionLost: the responses behind the position are no longer kept.
 	ErrPositionLost = errors.New("the position in the operation is lost")
 	// ErrDisconnected: another call reads the operation, or it is closing.
@@ -38,7 +43,7 @@ var (
 	// ErrBusRemoved: somebody else removed the listener, or the session is closing.
 	ErrBusRemoved = errors.New("the listener bus was removed")
 	// ErrTooLarge: a message is larger than this client is told to receive.
-	ErrTooLarge = errors.New("a message is larger than grpc_max_message_size")
+	ErrTooLarge = listener.ErrTooLarge
 )
 
 // Error is what a call to Spark Connect came to. Unwrap gives the sentinel that

@@ -13,6 +13,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/protoadapt"
 	"google.golang.org/protobuf/types/known/durationpb"
+
+	"sparkbridge/listener"
 )
 
 func failure(t testing.TB, code codes.Code, message string, details ...protoadapt.MessageV1) error {
@@ -43,6 +45,8 @@ func TestDefiniteAnswers(t *testing.T) {
 		"operation":                 {failure(t, codes.Internal, "", spark("INVALID_HANDLE.OPERATION_NOT_FOUND")), ErrOperationNotFound},
 		"abandoned":                 {failure(t, codes.Internal, "", spark("INVALID_HANDLE.OPERATION_ABANDONED")), ErrOperationAbandoned},
 		"trimmed":                   {failure(t, codes.Internal, "", spark("INVALID_CURSOR.POSITION_NOT_AVAILABLE")), ErrPositionLost},
+		"unknown query before 4.2":  {failure(t, codes.Internal, "Streaming query 5b0d2c1e is not found", &errdetails.ErrorInfo{Domain: "org.apache.spark", Reason: "java.lang.IllegalArgumentException"}), listener.ErrNoQuery},
+		"run id before 4.2":         {failure(t, codes.Internal, "Run id mismatch for query id 5b0d2c1e. Run id in the request 7 does not match one on the server 8. The query might have restarted.", java("java.lang.IllegalArgumentException")), listener.ErrNoQuery},
 		"unknown position":          {failure(t, codes.Internal, "", spark("INVALID_CURSOR.POSITION_NOT_FOUND")), ErrPositionLost},
 		"token":                     {failure(t, codes.Unauthenticated, "Invalid authentication token"), ErrUnauthenticated},
 		"3.5":                       {failure(t, codes.Internal, "11: { 1: 1 } not supported.", java("java.lang.UnsupportedOperationException")), ErrUnsupported},

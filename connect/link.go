@@ -80,11 +80,13 @@ func (l *link) current() *wire {
 
 // call runs one try of a call that must be answered within bound.
 func (l *link) call(ctx context.Context, bound time.Duration, do func(context.Context, sparkpb.SparkConnectServiceClient) error) error {
-	w := l.current()
+	w, began := l.current(), time.Now()
 	bounded, cancel := context.WithTimeoutCause(ctx, bound, errUnanswered)
 	defer cancel()
 	err := do(bounded, w.spark)
-	if err != nil && ctx.Err() == nil && bounded.Err() != nil {
+	// Who asks may have less patience than we; a call that was cut short by that tells
+	// as much, if a server that lives had the time to answer it.
+	if err != nil && errors.Is(bounded.Err(), context.DeadlineExceeded) && time.Since(began) >= callTime/2 {
 		l.unanswered(w)
 	}
 	return err

@@ -11,6 +11,8 @@ import (
 const (
 	// How long a live server may take to refuse a position that it does not have.
 	resumeTime = time.Second
+	// How long a live server may take to acknowledge a listener for the second time.
+	againTime = 2 * time.Second
 	// How long a cancelled OpenBus has to leave the server tidy.
 	tidyTime = 5 * time.Second
 )
@@ -21,8 +23,8 @@ const (
 // Weather is waited out until ctx ends; then the error is that of ctx, and unless
 // Keep is set a listener that may have been added is removed again.
 //
-// Where Spark says that the stored operation is lost in the same driver, its
-// listener still holds the bus, and is removed first. A session that was made
+// Where Spark says that the stored operation is lost in the same driver, or its next
+// message is too large, its listener still holds the bus, and is removed first. A session that was made
 // again by another driver gets a new listener.
 func (s *Session) OpenBus(ctx context.Context, o BusOptions) (*Bus, error) {
 	o = o.withDefaults(s)
@@ -95,7 +97,7 @@ func (s *Session) attach(ctx context.Context, o BusOptions, p ResumePoint, resum
 	reading, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	b := &Bus{
 		s: s, o: o, queue: q, cancel: cancel, resumed: resumed && p.Added,
-		reader: newReader(s, p, q, o.Log), forgets: newForgets(s, p.OperationID, o.Log),
+		reader: newReader(s, p, q, o.Log, o.Outage), forgets: newForgets(s, p.OperationID, o.Log),
 		point: p, handed: p.LastResponseID, done: p.LastResponseID,
 	}
 	go b.reader.run(reading)
@@ -118,6 +120,12 @@ func (b *Bus) settle(ctx context.Context) error {
 		return err
 	}
 	quiet, err := b.watch(ctx, b.reader.acked, b.o.AddTimeout)
+	if quiet {
+		// If the stream has lost the acknowledgement, another one brings it. Nothing else
+		// tells that from a listener that will never hear anything.
+		b.reader.again()
+		quiet, err = b.watch(ctx, b.reader.acked, againTime)
+	}
 	if quiet {
 		return &Error{Op: "add listener bus", Message: "Spark does not acknowledge the listener", meaning: ErrBusTaken, cause: ErrBusTaken, definite: true}
 	}

@@ -14,6 +14,18 @@ import (
 	"sparkbridge/connect/sparkpb"
 )
 
+// An acknowledgement that a stream swallows must not pass for a taken bus: releasing
+// its operation would leave a listener that nobody hears, for ever.
+func TestASwallowedAcknowledgementIsAskedForAgain(t *testing.T) {
+	inWorld(t, connecttest.Options{}, func(t *testing.T, w *world) {
+		w.server.Inject(sparkpb.ExecutePlanMethod, connecttest.Fault{Late: true, Hang: true})
+		b := w.open()
+		if holder, _ := w.job.Holder(); holder != b.OperationID() {
+			t.Errorf("the bus is held by %q, ours is %q", holder, b.OperationID())
+		}
+	})
+}
+
 func TestOperationIsStoredBeforeItExists(t *testing.T) {
 	inWorld(t, connecttest.Options{}, func(t *testing.T, w *world) {
 		w.store.hook = func(p ResumePoint) {
@@ -447,8 +459,21 @@ func TestAddsOfOneSessionAreSerial(t *testing.T) {
 
 func TestNoBusOnSpark35(t *testing.T) {
 	inWorld(t, connecttest.Options{Version: connecttest.Spark35}, func(t *testing.T, w *world) {
-		if _, err := w.s.OpenBus(t.Context(), BusOptions{}); !errors.Is(err, ErrUnsupported) {
-			t.Errorf("OpenBus: %v", err)
+		open := func(what string) {
+			t.Helper()
+			if _, err := w.s.OpenBus(t.Context(), BusOptions{Store: w.store}); !errors.Is(err, ErrUnsupported) {
+				t.Errorf("OpenBus %s: %v", what, err)
+			}
+			if p, _, err := w.store.Load(); p != (ResumePoint{}) || err != nil {
+				t.Errorf("OpenBus %s: left %v, %v", what, p, err)
+			}
 		}
+		open("first")
+		began := w.store.all[0]
+		open("again")
+		if err := w.store.Save(began); err != nil {
+			t.Fatal(err)
+		}
+		open("after a crash, which finds its id spent")
 	})
 }

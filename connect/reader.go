@@ -28,7 +28,11 @@ var (
 	errComplete = errors.New("the operation is complete")
 	errSilent   = errors.New("nothing came over the stream for too long")
 	errHollow   = errors.New("the stream ended at once and without a response")
+	errAgain    = errors.New("the stream is opened again, to see whether it is it that is silent")
 )
+
+// moment is how long a broken connection is no news yet.
+const moment = 2 * time.Second
 
 // reader follows one operation for as long as it lives, over any number of
 // streams. Its run is a goroutine that the Bus owns.
@@ -43,11 +47,15 @@ type reader struct {
 
 	waits  waits
 	notice notice
+	outage func(error)
+	out    bool // the outage was told
 	rivals waits
 	rival  struct {
 		times int
 		last  time.Time
 	}
+
+	cut atomic.Pointer[context.CancelCauseFunc] // of the stream that is read
 
 	answered  chan struct{} // closed when the server has shown that it has the operation
 	answer    sync.Once
@@ -59,11 +67,11 @@ type reader struct {
 	done      chan struct{}
 }
 
-func newReader(s *Session, p ResumePoint, q *queue, log *slog.Logger) *reader {
+func newReader(s *Session, p ResumePoint, q *queue, log *slog.Logger, outage func(error)) *reader {
 	return &reader{
 		s: s, op: p.OperationID, queue: q, log: log,
 		last: p.LastResponseID, added: p.Added,
-		waits: newWaits(), rivals: newWaits(), notice: notice{log: log},
+		waits: newWaits(), rivals: newWaits(), notice: notice{log: log}, outage: outage,
 		answered: make(chan struct{}), acked: make(chan struct{}),
 		completed: make(chan struct{}), done: make(chan struct{}),
 	}
@@ -95,6 +103,8 @@ func (r *reader) read(ctx context.Context) error {
 		case errors.Is(err, errSilent):
 			r.suspect(ctx)
 			continue
+		case errors.Is(err, errAgain):
+			continue
 		}
 		if err := r.interrupted(ctx, classify("read listener bus", err)); err != nil {
 			return err
@@ -106,6 +116,7 @@ func (r *reader) read(ctx context.Context) error {
 func (r *reader) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	r.cut.Store(&cancel)
 	watchdog := time.AfterFunc(silenceLimit, func() { cancel(errSilent) })
 	defer watchdog.Stop()
 	stream, err := r.open(ctx)
@@ -122,6 +133,8 @@ func (r *reader) follow(ctx context.Context) error {
 		return nil
 	case errors.Is(context.Cause(ctx), errSilent):
 		return errSilent
+	case errors.Is(context.Cause(ctx), errAgain):
+		return errAgain
 	}
 	return err
 }
@@ -173,6 +186,10 @@ func (r *reader) exists() { r.answer.Do(func() { close(r.answered) }) }
 func (r *reader) healthy() {
 	r.waits.reset()
 	r.notice.over()
+	if r.out {
+		r.out = false
+		r.outage(nil)
+	}
 }
 
 // completion is what the end of the operation means.
@@ -201,6 +218,10 @@ func (r *reader) interrupted(ctx context.Context, e *Error) error {
 		return nil
 	}
 	r.notice.failed(e, wait)
+	if !r.out && time.Since(r.notice.since) >= moment {
+		r.out = true
+		r.outage(e)
+	}
 	return r.s.link.pause(ctx, wait, e.floor())
 }
 
@@ -218,6 +239,13 @@ func (r *reader) met(e *Error) time.Duration {
 		return 0
 	}
 	return r.rivals.next(e)
+}
+
+// again opens the stream anew.
+func (r *reader) again() {
+	if cut := r.cut.Load(); cut != nil {
+		(*cut)(errAgain)
+	}
 }
 
 // suspect finds out whether the connection is dead under a silent stream: calls

@@ -17,12 +17,14 @@ func (s *Session) startOver(ctx context.Context, o BusOptions, p ResumePoint, re
 	case errors.Is(err, ErrBusRemoved) && p.Removed:
 	case errors.Is(err, ErrBusRemoved):
 		return errors.Join(err, save(o.Store, ResumePoint{}))
+	case errors.Is(err, ErrUnsupported):
+		return errors.Join(err, save(o.Store, ResumePoint{}))
 	case errors.Is(err, ErrSessionChanged):
 		s.Forget()
 	case !resumed:
 		return err
-	case errors.Is(err, ErrOperationNotFound):
-	case errors.Is(err, ErrOperationAbandoned), errors.Is(err, ErrPositionLost):
+	case errors.Is(err, ErrOperationNotFound), errors.Is(err, ErrOperationExists):
+	case errors.Is(err, ErrOperationAbandoned), errors.Is(err, ErrPositionLost), errors.Is(err, ErrTooLarge):
 		if err := s.removeZombie(ctx, o, p); err != nil {
 			return err
 		}

@@ -34,6 +34,9 @@ type Session struct {
 // UserID is the user that the session belongs to.
 func (s *Session) UserID() string { return s.remote.UserID }
 
+// Address is where the server is, as host:port.
+func (s *Session) Address() string { return s.remote.Address() }
+
 // ID is the session's id.
 func (s *Session) ID() string { return s.remote.SessionID }
 
@@ -75,14 +78,7 @@ func (s *Session) probe(ctx context.Context, spark sparkpb.SparkConnectServiceCl
 // Create makes the session unless it exists.
 func (s *Session) Create(ctx context.Context) error {
 	return s.ask(ctx, "create session", func(ctx context.Context, spark sparkpb.SparkConnectServiceClient) error {
-		answer, err := spark.AnalyzePlan(s.outgoing(ctx), &sparkpb.AnalyzePlanRequest{
-			SessionId:                         s.ID(),
-			ClientObservedServerSideSessionId: s.observedID(),
-			UserContext:                       s.user(),
-			ClientType:                        &s.clientType,
-			Analyze:                           &sparkpb.AnalyzePlanRequest_SparkVersion_{SparkVersion: &sparkpb.AnalyzePlanRequest_SparkVersion{}},
-		})
-		s.observe(answer.GetServerSideSessionId())
+		_, err := s.analyze(ctx, spark)
 		return err
 	})
 }

@@ -7,6 +7,7 @@ package dedupe
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -28,13 +29,26 @@ type run struct {
 	Started bool  `json:"started,omitempty"`
 	// Ended is when the end was admitted, epoch milliseconds, 0 while it runs.
 	Ended int64 `json:"ended,omitempty"`
-	// Terminated says that Spark's own terminated event was admitted.
+	// Terminated says that Spark's own terminated event was admitted, Inferred that
+	// an inferred one was.
 	Terminated bool `json:"terminated,omitempty"`
+	Inferred   bool `json:"inferred,omitempty"`
+	// Open are the batches below the highest that are missing, and of which it is
+	// not known yet whether they can still be had.
+	Open []Range `json:"open,omitempty"`
+	// Unbegun says that the open batches from 0 on may be of an earlier run.
+	Unbegun bool `json:"unbegun,omitempty"`
 }
 
-// Range is a run of batch ids that did not come, both ends included. The zero
-// Range of a run that lacks nothing has To < From.
-type Range struct{ From, To int64 }
+// Range is a run of batch ids that did not come, both ends included. An empty one
+// has To < From.
+type Range struct {
+	From int64 `json:"from"`
+	To   int64 `json:"to"`
+}
+
+// empty is a Range of nothing.
+var empty = Range{0, none}
 
 // Empty says that nothing is missing.
 func (r Range) Empty() bool { return r.To < r.From }
@@ -88,20 +102,102 @@ func (m *Marks) HasStarted(runID string) bool {
 	return r != nil && r.Started
 }
 
+// HasEnded says whether an end of the run has been admitted, and it did not go on.
+func (m *Marks) HasEnded(runID string) bool {
+	r := m.runs[runID]
+	return r != nil && r.Ended != 0
+}
+
 // Progress takes a batch of a run and returns the batches between it and the one
 // before it that did not come. The first batch that is seen of a run leaves no
 // gap, whatever its id: a restarted query goes on where its checkpoint stopped.
+// The missing batches stay open until they come or Gap gives them up.
 func (m *Marks) Progress(runID string, batchID int64) (fresh bool, missing Range) {
 	r := m.of(runID)
-	if batchID <= r.Batch {
-		return false, Range{0, none}
-	}
-	missing = Range{r.Batch + 1, batchID - 1}
-	if r.Batch == none {
-		missing = Range{0, none}
+	switch {
+	case batchID <= r.Batch:
+		return r.fill(Range{batchID, batchID}), empty
+	case r.Batch == none:
+		missing = empty
+	default:
+		missing = Range{r.Batch + 1, batchID - 1}
 	}
 	r.Batch = batchID
+	r.revive()
+	if !missing.Empty() {
+		r.Open = append(r.Open, missing)
+	}
 	return true, missing
+}
+
+// Unbegun opens the batches before the first that was seen of a run: they may be of
+// the run, or of an earlier one of its query. Once Begin is called, what of them has
+// not come counts as an earlier run's.
+func (m *Marks) Unbegun(runID string) {
+	if r := m.of(runID); len(r.Open) == 0 && r.Batch > 0 {
+		r.Open, r.Unbegun = []Range{{0, r.Batch - 1}}, true
+	}
+}
+
+// Begin closes the batches that Unbegun opened, up to the first that has come.
+func (m *Marks) Begin(runID string) {
+	r := m.runs[runID]
+	if r == nil || !r.Unbegun {
+		return
+	}
+	if r.Unbegun = false; len(r.Open) > 0 && r.Open[0].From == 0 {
+		r.Open = r.Open[1:]
+	}
+}
+
+// Gap gives up batches that are missing: they will not be had any more. It reports
+// false where none of them was open or still to come.
+func (m *Marks) Gap(runID string, missing Range) bool {
+	r := m.of(runID)
+	known := r.fill(missing)
+	if missing.To > r.Batch {
+		r.Batch, known = missing.To, true
+	}
+	return known
+}
+
+// Open returns the missing batches of a run that are neither had nor given up.
+func (m *Marks) Open(runID string) []Range {
+	if r := m.runs[runID]; r != nil {
+		return slices.Clone(r.Open)
+	}
+	return nil
+}
+
+// Incomplete returns the runs that have open batches, in the order of their ids.
+func (m *Marks) Incomplete() []string {
+	var ids []string
+	for id, r := range m.runs {
+		if len(r.Open) > 0 {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// fill takes batches out of the open ones, and says whether there was any of them.
+func (r *run) fill(batches Range) (some bool) {
+	var left []Range
+	for _, o := range r.Open {
+		if batches.To < o.From || o.To < batches.From {
+			left = append(left, o)
+			continue
+		}
+		some = true
+		for _, rest := range []Range{{o.From, batches.From - 1}, {batches.To + 1, o.To}} {
+			if !rest.Empty() {
+				left = append(left, rest)
+			}
+		}
+	}
+	r.Open = left
+	return some
 }
 
 // Idle takes an idle event by its own time.
@@ -111,11 +207,27 @@ func (m *Marks) Idle(runID string, at time.Time) bool {
 		return false
 	}
 	r.Idle = ms
+	r.revive()
 	return true
 }
 
+// revive takes back an end that was inferred, when the run goes on all the same.
+func (r *run) revive() {
+	if !r.Terminated {
+		r.Ended = 0
+	}
+}
+
+// LastIdle returns the newest idle time of the run, false if it has had none.
+func (m *Marks) LastIdle(runID string) (time.Time, bool) {
+	if r := m.runs[runID]; r != nil && r.Idle != none {
+		return time.UnixMilli(r.Idle).UTC(), true
+	}
+	return time.Time{}, false
+}
+
 // Terminated takes Spark's terminated event of a run; now starts the time after
-// which the marks of the run may go.
+// which the marks of the run may go. It is news also where the end was inferred.
 func (m *Marks) Terminated(runID string, now time.Time) bool {
 	r := m.of(runID)
 	if r.Terminated {
@@ -123,6 +235,27 @@ func (m *Marks) Terminated(runID string, now time.Time) bool {
 	}
 	r.Terminated, r.Ended = true, now.UnixMilli()
 	return true
+}
+
+// InferEnd takes an end that was inferred; it is news once, where no end is known.
+func (m *Marks) InferEnd(runID string, now time.Time) bool {
+	r := m.of(runID)
+	fresh := !r.Inferred && r.Ended == 0
+	r.Inferred, r.Ended = true, now.UnixMilli()
+	return fresh
+}
+
+// Running returns the runs that have started and have no known end, in the order
+// of their ids.
+func (m *Marks) Running() []string {
+	var ids []string
+	for id, r := range m.runs {
+		if r.Started && r.Ended == 0 {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
 }
 
 // Once takes an event that only its id tells apart.

@@ -3,10 +3,30 @@ package dedupe
 import (
 	"encoding/json"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
 )
+
+func TestTheBeginningOfARunMayBeOpen(t *testing.T) {
+	m := New()
+	m.Progress("a", 9)
+	m.Unbegun("a")
+	if fresh, _ := m.Progress("a", 5); !fresh {
+		t.Error("a batch before the first is no news")
+	}
+	if got := m.Open("a"); !slices.Equal(got, []Range{{0, 4}, {6, 8}}) {
+		t.Errorf("open: %v", got)
+	}
+	m.Begin("a")
+	if got := m.Open("a"); !slices.Equal(got, []Range{{6, 8}}) {
+		t.Errorf("open: %v", got)
+	}
+	if m.Begin("b"); m.Known("b") {
+		t.Error("a run came to be by a question")
+	}
+}
 
 func TestProgressTellsNewsFromRepeatsAndFindsJumps(t *testing.T) {
 	m := New()
@@ -20,7 +40,8 @@ func TestProgressTellsNewsFromRepeatsAndFindsJumps(t *testing.T) {
 		{13, false, Range{0, -1}},
 		{12, false, Range{0, -1}},
 		{17, true, Range{14, 16}},
-		{15, false, Range{0, -1}}, // named as missing already
+		{15, true, Range{0, -1}}, // it was missing, and comes late
+		{15, false, Range{0, -1}},
 		{18, true, Range{18, 17}},
 	}
 	for _, s := range steps {
@@ -34,6 +55,61 @@ func TestProgressTellsNewsFromRepeatsAndFindsJumps(t *testing.T) {
 	}
 	if fresh, _ := m.Progress("other", 0); !fresh {
 		t.Error("batch 0 of another run is no news")
+	}
+}
+
+func TestMissingBatchesStayOpenUntilTheyComeOrAreGivenUp(t *testing.T) {
+	m := New()
+	m.Progress("r", 0)
+	m.Progress("r", 10)
+	want := func(ranges ...Range) {
+		t.Helper()
+		if got := m.Open("r"); !slices.Equal(got, ranges) {
+			t.Errorf("open %v, want %v", got, ranges)
+		}
+	}
+	want(Range{1, 9})
+	m.Progress("r", 5)
+	want(Range{1, 4}, Range{6, 9})
+	if !m.Gap("r", Range{3, 7}) {
+		t.Error("a gap of open batches is no news")
+	}
+	want(Range{1, 2}, Range{8, 9})
+	if m.Gap("r", Range{3, 7}) {
+		t.Error("a gap is news twice")
+	}
+	if fresh, _ := m.Progress("r", 4); fresh {
+		t.Error("a batch that was given up is news")
+	}
+	if !m.Gap("r", Range{11, 12}) || m.Batch("r") != 12 { // told before the batch that revealed it
+		t.Errorf("the mark is at %d after a gap to 12", m.Batch("r"))
+	}
+	if _, missing := m.Progress("r", 13); !missing.Empty() {
+		t.Errorf("missing %v behind the gap", missing)
+	}
+	if m.Gap("r", Range{1, 9}); len(m.Open("r")) != 0 {
+		t.Errorf("open %v", m.Open("r"))
+	}
+}
+
+func TestAnInferredEndGivesWayToTheRealOne(t *testing.T) {
+	m, now := New(), time.Unix(1, 0)
+	m.Started("a")
+	m.Started("b")
+	if got := m.Running(); !slices.Equal(got, []string{"a", "b"}) {
+		t.Errorf("running %v", got)
+	}
+	if !m.InferEnd("a", now) || m.InferEnd("a", now) {
+		t.Error("an inferred end is not news once")
+	}
+	if m.Progress("a", 1); !slices.Equal(m.Running(), []string{"a", "b"}) || m.InferEnd("a", now) {
+		t.Error("a run that goes on after its end was inferred is not running, or ends twice")
+	}
+	if !m.Terminated("a", now) || m.Terminated("a", now) || m.InferEnd("a", now) {
+		t.Error("the real end is not news once")
+	}
+	if got := m.Running(); !slices.Equal(got, []string{"b"}) {
+		t.Errorf("running %v", got)
 	}
 }
 
@@ -123,7 +199,7 @@ func feed(m *Marks, rng *rand.Rand, n int) string {
 	for range n {
 		id := strconv.Itoa(rng.IntN(5))
 		var fresh bool
-		switch rng.IntN(5) {
+		switch rng.IntN(7) {
 		case 0:
 			fresh = m.Started(id)
 		case 1:
@@ -132,6 +208,11 @@ func feed(m *Marks, rng *rand.Rand, n int) string {
 			fresh = m.Idle(id, time.UnixMilli(rng.Int64N(1000)))
 		case 3:
 			fresh = m.Terminated(id, time.UnixMilli(1))
+		case 4:
+			fresh = m.InferEnd(id, time.UnixMilli(1))
+		case 5:
+			from := rng.Int64N(100)
+			fresh = m.Gap(id, Range{from, from + rng.Int64N(5)})
 		default:
 			fresh = m.Once(strconv.Itoa(rng.IntN(300)))
 		}

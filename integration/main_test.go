@@ -8,6 +8,7 @@ package integration
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -29,6 +30,11 @@ func TestMain(m *testing.M) { os.Exit(run(m)) }
 // may be left of what was started.
 func run(m *testing.M) int {
 	began := time.Now()
+	flag.Parse()
+	if err := flag.Set("test.parallel", "5"); err != nil { // tests that run beside others wait most of the time
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	root, err := os.MkdirTemp("", "sparkbridge-integration-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

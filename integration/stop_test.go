@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sparkbridge/integration/servers"
+	"sparkbridge/listener"
 )
 
 // progressOf matches the progress events of a run.
@@ -77,7 +78,8 @@ func TestKeptBusIsResumed(t *testing.T) {
 	checkWire(t, wire.events(t), events)
 }
 
-// When Spark dies, the bridge waits for the server, then for the session, and goes on.
+// When Spark dies, the runs of its driver end. The bridge waits for the server, then for the
+// session, and goes on.
 func TestSparkRestarts(t *testing.T) {
 	const source = "restart"
 	spark, _, _ := shared.all(t)
@@ -99,26 +101,33 @@ func TestSparkRestarts(t *testing.T) {
 	outage := time.Since(began)
 	session.join()
 	bridge.attached(len(lines))
-	session.runs = nil
 	after := session.start("healthy")
 	if after.ID != before.ID || after.RunID == before.RunID {
 		t.Fatalf("the query was not restarted from its checkpoint: %+v, before %+v", after, before)
 	}
 	again(t, "batches after", func() bool { return session.countInLog("progress", after) >= 3 })
 	session.stop("healthy")
-	want := session.logged()
-	arrivals := sink.await(t, "webhook", lacks(want))
-	checkDeliveries(t, "webhook", want, slices.DeleteFunc(slices.Clone(arrivals), func(a arrival) bool {
-		return a.attributes["sparkrunid"] == before.RunID // nobody knows what of it Spark took with it
-	}))
-	bridge.stop()
+	came := finish(t, bridge, source, config.journal(), sink, account{session: session,
+		ends: map[string]listener.Outcome{before.RunID: listener.OutcomeDriverLost}})
+	if came[listener.OriginBus] == 0 || len(came) > 1 {
+		t.Errorf("progress came by %v, want the bus only", came)
+	}
+	if had, goesOn := batchesOf(sink, before), batchesOf(sink, after); goesOn[0] <= slices.Max(had) {
+		t.Errorf("the batches after the restart are %v, before it %v, want that they go on", goesOn, had)
+	}
 	refused := isSaid("spark connect does not answer, trying again", "connection refused")
 	if n, most := bridge.said.count(refused), 2*(1+int(outage/time.Minute)); n > most {
 		t.Errorf("in an outage of %s the bridge said %d times that Spark refuses its connection, want %d at most", outage, n, most)
 	}
-	for _, e := range journaled(t, config.journal()) {
-		if e.Kind == "gap" {
-			t.Errorf("journal: a gap, where none was seen: %s", e.Payload)
+}
+
+// batchesOf are the ids of the batches of a run that came to a sink.
+func batchesOf(s *sink, run servers.Fact) (ids []int64) {
+	arrivals, _ := s.all()
+	for _, a := range arrivals {
+		if progressOf(run)(a) {
+			ids = append(ids, number(a.attributes["sparkbatchid"]))
 		}
 	}
+	return ids
 }

@@ -125,6 +125,13 @@ func (w *wire) each(method string, show func(call)) {
 	}
 }
 
+// total counts all calls.
+func (w *wire) total() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.calls)
+}
+
 func (w *wire) count(method string) (n int) {
 	w.each(method, func(call) { n++ })
 	return n
@@ -140,7 +147,8 @@ func (w *wire) cleanEnds() (n int) {
 	return n
 }
 
-// busCommands counts the removals of bus listeners, and lists the operations that add one.
+// busCommands counts the removals of bus listeners, and lists the operations that add one. A
+// silent one is sent again when Spark ends its stream.
 func (w *wire) busCommands(t *testing.T) (adds []string, removes int) {
 	w.each("ExecutePlan", func(c call) {
 		var request sparkpb.ExecutePlanRequest
@@ -148,7 +156,7 @@ func (w *wire) busCommands(t *testing.T) (adds []string, removes int) {
 			t.Error(err)
 		}
 		command := request.GetPlan().GetCommand().GetStreamingQueryListenerBusCommand()
-		if command.GetAddListenerBusListener() {
+		if command.GetAddListenerBusListener() && !slices.Contains(adds, request.GetOperationId()) {
 			adds = append(adds, request.GetOperationId())
 		}
 		if command.GetRemoveListenerBusListener() {

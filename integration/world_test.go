@@ -64,6 +64,15 @@ func (w *world) close() error {
 	return errors.Join(w.spark42.stop(), w.spark40.stop(), w.kafka.stop(), w.nats.stop())
 }
 
+// startSpark starts a server for one test, whose settings no other test can live with.
+func startSpark(t *testing.T, version string, conf map[string]string) *servers.Spark {
+	t.Helper()
+	spark, err := servers.StartSpark(t.Context(), servers.SparkOptions{Version: version, Dir: folder(t, "spark"), Conf: conf})
+	requireNoError(t, err)
+	stopAtEnd(t, spark)
+	return spark
+}
+
 // lazy is a server that starts when it is first needed.
 type lazy[S interface{ Stop() error }] struct {
 	start   func(context.Context) (S, error)

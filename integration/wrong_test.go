@@ -3,7 +3,6 @@
 package integration
 
 import (
-	"context"
 	"errors"
 	"net"
 	"net/http"
@@ -17,7 +16,6 @@ import (
 	"github.com/google/uuid"
 
 	"sparkbridge/connect"
-	"sparkbridge/integration/servers"
 )
 
 // What is wrong and ends the bridge is told in one line, which says what to do, and by the
@@ -139,17 +137,4 @@ func sessionIsWaitedFor(t *testing.T) {
 	sink.awaitCount(t, "events", 1, progressOf(run))
 	session.stop("healthy")
 	bridge.stop()
-}
-
-// probe asks Spark whether a session exists.
-func probe(t *testing.T, spark *servers.Spark, id string) error {
-	t.Helper()
-	remote, err := connect.ParseRemote(spark.Session(user, id))
-	requireNoError(t, err)
-	session, err := connect.NewClient(connect.ClientOptions{}).Session(remote)
-	requireNoError(t, err)
-	defer func() { requireNoError(t, session.Close()) }()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	return session.Probe(ctx)
 }

@@ -1,8 +1,7 @@
 package listener
 
 import (
-	"encoding/json"
-	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,6 +21,17 @@ type life struct {
 	Name string `json:"name,omitempty"`
 	// Last is the time of the run's latest event.
 	Last time.Time `json:"last"`
+	// First is the time of the run's earliest known batch.
+	First time.Time `json:"first,omitzero"`
+	// Owed says that Spark is still to be asked for what it has of the run.
+	Owed bool `json:"owed,omitempty"`
+
+	heard  time.Time // receipt of the latest event
+	absent time.Time // since when the run is not active, zero while it is
+	quiet  bool      // an idle event came after the last batch
+	active bool      // Spark named it when it was last asked
+	// askAgain is when the run may be asked about, after an answer that was too large.
+	askAgain time.Time
 }
 
 // Admission decides what the events of one session are: each of them once, a
@@ -38,10 +48,11 @@ type Admission struct {
 	// torn says that a delivery was given up: the marks are ahead of what is kept.
 	torn bool
 
-	session Session
-	now     func() time.Time
-	marks   *dedupe.Marks
-	lives   map[string]*life
+	session   Session
+	gapReason string
+	now       func() time.Time
+	marks     *dedupe.Marks
+	lives     map[string]*life
 
 	// duplicates counts the repeats that were not admitted.
 	duplicates uint64
@@ -49,77 +60,110 @@ type Admission struct {
 
 // NewAdmission returns an admission that has seen nothing.
 func NewAdmission(s Session) *Admission {
-	return &Admission{session: s, now: time.Now, marks: dedupe.New(), lives: map[string]*life{}}
+	return &Admission{session: s, gapReason: GapNotReceived, now: time.Now, marks: dedupe.New(), lives: map[string]*life{}}
 }
 
-// read decodes a delivery. unseen says that one of its runs was not seen before,
-// which is when Spark should be asked for names before the events are admitted.
-func (a *Admission) read(d Delivery) (events []Event, unseen bool) {
+// Follow names the session that events from now on belong to. A job keeps its
+// source name over its sessions.
+func (a *Admission) Follow(s Session) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, r := range d.Events {
-		e := decode(r, a.now().UTC())
-		unseen = unseen || e.RunID != "" && !a.marks.HasStarted(e.RunID)
-		events = append(events, e)
-	}
-	return events, unseen
+	a.session = s
 }
 
-// admit returns those of the events that are news, with what belongs before them,
-// in order.
-func (a *Admission) admit(events []Event) []Event {
-	var out []Event
-	for _, e := range events {
-		out = append(out, a.admitOne(e)...)
+// read decodes a delivery.
+func (a *Admission) read(d Delivery) []Event {
+	events := make([]Event, len(d.Events))
+	for i, r := range d.Events {
+		events[i] = decode(r, a.now().UTC())
 	}
-	return out
+	return events
 }
 
-// active takes Spark's answer to which queries run: it learns their names, and
-// returns an inferred start of those that nothing was seen of, in a stream whose
-// first batch may take long.
-func (a *Admission) active(queries []Query) []Event {
-	var out []Event
+// unseen says whether one of the events is of a run that was not seen before, so
+// that Spark should be asked for its name.
+func (a *Admission) unseen(events []Event) bool {
+	return slices.ContainsFunc(events, func(e Event) bool {
+		return e.RunID != "" && !a.marks.HasStarted(e.RunID)
+	})
+}
+
+// names takes the names of queries that Spark has told.
+func (a *Admission) names(queries []Query) {
+	for _, l := range a.lives {
+		l.active = false
+	}
 	for _, q := range queries {
 		l := a.life(q.RunID)
-		l.QueryID, l.Name = q.ID, q.Name
-		out = append(out, a.started(q.RunID)...)
+		l.QueryID, l.Name, l.active = q.ID, q.Name, true
 	}
-	return out
 }
 
-// admitOne decides about one event.
-func (a *Admission) admitOne(e Event) []Event {
+// reveals says whether an event shows that something may be missing before it: it
+// is the first of its run or its first batch (a query may go on from any), it leaves
+// batches out, it says that there is nothing to do, or that it is over.
+func (a *Admission) reveals(e Event) (what interest, ask bool) {
+	if e.RunID == "" {
+		return 0, false
+	}
+	if !a.marks.HasStarted(e.RunID) {
+		return inAll, true
+	}
+	switch e.Kind {
+	case Progress:
+		mark := a.marks.Batch(e.RunID)
+		return inBatches, mark < 0 || e.BatchID > mark+1
+	case Idle:
+		return inBatches, !a.life(e.RunID).quiet
+	case Terminated:
+		return inBatches, true
+	default:
+		return 0, false
+	}
+}
+
+// admitOne decides about one event. answered says that Spark was asked for the
+// batches that it leaves out, so that those which did not come are lost.
+func (a *Admission) admitOne(e Event, answered bool) []Event {
 	if e.RunID == "" {
 		return a.once(e)
 	}
 	fresh, missing := a.mark(e)
 	if !fresh {
-		a.duplicates++
+		a.repeated(e)
 		return nil
 	}
 	a.join(&e)
 	out := a.started(e.RunID)
-	if !missing.Empty() {
-		out = append(out, a.gap(e, missing))
+	if answered && !missing.Empty() {
+		a.marks.Gap(e.RunID, missing)
+		out = append(out, a.gap(e.RunID, missing))
 	}
 	return append(out, a.stamp(e))
+}
+
+// repeated counts what Spark delivered again.
+func (a *Admission) repeated(e Event) {
+	if e.Origin == OriginBus {
+		a.duplicates++
+	}
 }
 
 // mark moves the marks for an event; fresh is false for a repeat.
 func (a *Admission) mark(e Event) (fresh bool, missing dedupe.Range) {
 	missing = dedupe.Range{From: 0, To: -1}
-	switch e.Kind {
-	case Progress:
-		if e.BatchID == NoBatch {
-			return a.marks.Once(e.ID), missing
-		}
+	switch {
+	case e.Kind == Progress && e.BatchID == NoBatch:
+		return a.marks.Once(e.ID), missing
+	case e.Kind == Progress:
 		return a.marks.Progress(e.RunID, e.BatchID)
-	case Idle:
+	case e.Kind == Idle:
 		return a.marks.Idle(e.RunID, e.Time), missing
-	case Terminated:
+	case e.Kind == Terminated && e.Origin == OriginInferred:
+		return a.marks.InferEnd(e.RunID, a.now()), missing
+	case e.Kind == Terminated:
 		return a.marks.Terminated(e.RunID, a.now()), missing
-	case Started:
+	case e.Kind == Started:
 		return a.marks.Started(e.RunID), missing
 	default:
 		return a.marks.Once(e.ID), missing
@@ -129,7 +173,7 @@ func (a *Admission) mark(e Event) (fresh bool, missing dedupe.Range) {
 // once admits an event that belongs to no run.
 func (a *Admission) once(e Event) []Event {
 	if !a.marks.Once(e.ID) {
-		a.duplicates++
+		a.repeated(e)
 		return nil
 	}
 	return []Event{a.stamp(e)}
@@ -156,6 +200,16 @@ func (a *Admission) join(e *Event) {
 	if e.Time.After(l.Last) {
 		l.Last = e.Time
 	}
+	l.heard = a.now()
+	switch e.Kind {
+	case Progress:
+		l.quiet = false
+		if l.First.IsZero() || e.Time.Before(l.First) {
+			l.First = e.Time
+		}
+	case Idle:
+		l.quiet = true
+	}
 }
 
 func (a *Admission) life(runID string) *life {
@@ -171,72 +225,4 @@ func (a *Admission) life(runID string) *life {
 func (a *Admission) stamp(e Event) Event {
 	e.Source, e.UserID, e.SessionID = a.session.Source, a.session.UserID, a.session.SessionID
 	return e
-}
-
-// started returns an inferred start of a run that has none yet. Its payload has
-// the shape of Spark's started event, with null for what Spark did not say.
-func (a *Admission) started(runID string) []Event {
-	if !a.marks.Started(runID) {
-		return nil
-	}
-	l, at := a.life(runID), a.now().UTC()
-	payload := startedPayload{ID: l.QueryID, RunID: runID}
-	if l.Name != "" {
-		payload.Name = &l.Name
-	}
-	return []Event{a.stamp(Event{
-		ID: startedID(runID, OriginInferred), Kind: Started, Origin: OriginInferred,
-		QueryID: l.QueryID, RunID: runID, Name: l.Name, BatchID: NoBatch, Time: at,
-		Payload: mustJSON(payload),
-	})}
-}
-
-type startedPayload struct {
-	ID        string  `json:"id"`
-	RunID     string  `json:"runId"`
-	Name      *string `json:"name"`
-	Timestamp *string `json:"timestamp"`
-}
-
-// GapNotReceived is the reason of a gap in what the bus carried: the batches ran,
-// but their events never came.
-const GapNotReceived = "not_received"
-
-type gapPayload struct {
-	ID          string  `json:"id"`
-	RunID       string  `json:"runId"`
-	Name        *string `json:"name"`
-	FromBatchID int64   `json:"fromBatchId"`
-	ToBatchID   int64   `json:"toBatchId"`
-	Reason      string  `json:"reason"`
-	Timestamp   string  `json:"timestamp"`
-}
-
-// gap names the batches that are missing before e.
-func (a *Admission) gap(e Event, missing dedupe.Range) Event {
-	at := a.now().UTC()
-	payload := gapPayload{
-		ID: e.QueryID, RunID: e.RunID, FromBatchID: missing.From, ToBatchID: missing.To,
-		Reason: GapNotReceived, Timestamp: at.Format(timestampLayout),
-	}
-	if e.Name != "" {
-		payload.Name = &e.Name
-	}
-	return a.stamp(Event{
-		ID: gapID(e.RunID, missing.From, missing.To), Kind: Gap, Origin: OriginBridge,
-		QueryID: e.QueryID, RunID: e.RunID, Name: e.Name, BatchID: NoBatch, Time: at,
-		Payload: mustJSON(payload),
-	})
-}
-
-// timestampLayout is how Spark prints instants in its events.
-const timestampLayout = "2006-01-02T15:04:05.000Z"
-
-// mustJSON encodes a value of a type of this package, which cannot fail.
-func mustJSON(v any) []byte {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic(fmt.Sprintf("encode %T: %v", v, err))
-	}
-	return b
 }

@@ -14,7 +14,7 @@ const farewell = 10 * time.Second
 
 // Opener opens the listener bus of a session.
 type Opener interface {
-	Asker
+	Spark
 	Open(ctx context.Context) (Stream, error)
 }
 
@@ -149,7 +149,7 @@ func (b *Bus) run(ctx context.Context, r *running, stream Stream) {
 	defer close(r.done)
 	defer r.stop()
 	feed := &Feed{
-		Stream: stream, Asker: b.opener, Admission: b.admission,
+		Stream: stream, Spark: b.opener, Admission: b.admission, NewBus: true,
 		Deliver: b.dispatch, AskEvery: b.opts.AskEvery, Log: b.opts.Log,
 	}
 	err := feed.Run(ctx)

@@ -9,14 +9,20 @@ import (
 	"time"
 )
 
-// askPatience bounds one question; the stream is not read meanwhile.
-const askPatience = 10 * time.Second
+const (
+	// askPatience bounds one question; the stream is not read meanwhile.
+	askPatience = 10 * time.Second
+	// askPause is for how long nothing is asked after a question without answer.
+	askPause = 5 * time.Second
+)
 
-// Feed carries the events of one open stream: read, admit, deliver, and only then
-// let Spark forget. It is the one loop behind the bridge and behind Bus.
+// Feed carries the events of one session: from the open stream of its bus by Run,
+// or from the answers of Spark by Poll. Both admit, repair and deliver in the same
+// way, so that one can follow the other without a loss or a repeat.
 type Feed struct {
+	// Stream is the open bus; Poll needs none.
 	Stream    Stream
-	Asker     Asker
+	Spark     Spark
 	Admission *Admission
 	// Deliver takes the admitted events in order. When it returns nil they are
 	// kept, and Spark may forget them; an error ends the feed.
@@ -24,15 +30,39 @@ type Feed struct {
 	// AskEvery is how often Spark is asked which queries are active, also while
 	// the stream is silent. It must be positive.
 	AskEvery time.Duration
-	Log      *slog.Logger
+	// NewBus says that the stream is a new bus, on which nothing comes of what
+	// happened before: Spark is asked for that.
+	NewBus bool
+	// Resumed says that the stream reads on where an earlier one stopped. What happened
+	// meanwhile lies ready on it, in its order, so Spark is asked only after that.
+	Resumed bool
+	// DetachAfter ends the feed with ErrDetached when no query has been active for
+	// so long; 0 never does.
+	DetachAfter time.Duration
+	// GapReason is the reason of the gaps that this feed finds; GapNotReceived if
+	// it is empty.
+	GapReason string
+	Log       *slog.Logger
 
 	askFailed bool
+	askAgain  time.Time
+	idleSince time.Time // first answer without an active query, zero while there is one
 }
+
+// ErrDetached says that no query has been active for as long as was agreed.
+var ErrDetached = errors.New("no query is active")
 
 // Run carries events until the stream is over or ctx ends, and returns why. It
 // leaves the stream open.
 func (f *Feed) Run(ctx context.Context) error {
+	f.begin()
+	if f.NewBus {
+		f.Admission.owe()
+	}
 	var nextAsk time.Time
+	if f.Resumed {
+		nextAsk = time.Now().Add(f.AskEvery)
+	}
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -49,6 +79,16 @@ func (f *Feed) Run(ctx context.Context) error {
 	}
 }
 
+// begin sets what holds for this feed alone.
+func (f *Feed) begin() {
+	f.Admission.mu.Lock()
+	defer f.Admission.mu.Unlock()
+	f.Admission.gapReason = f.GapReason
+	if f.GapReason == "" {
+		f.Admission.gapReason = GapNotReceived
+	}
+}
+
 // ErrNotKept says that events were admitted but could not be delivered, so that
 // nothing may follow them.
 var ErrNotKept = errors.New("admitted events could not be delivered; spark still holds them")
@@ -57,10 +97,7 @@ var ErrNotKept = errors.New("admitted events could not be delivered; spark still
 // delivery that was given up it returns ErrNotKept and leaves the stream as it is,
 // since ending it would make Spark forget.
 func (f *Feed) Drain(ctx context.Context) error {
-	f.Admission.mu.Lock()
-	torn := f.Admission.torn
-	f.Admission.mu.Unlock()
-	if torn {
+	if f.Admission.Torn() {
 		return ErrNotKept
 	}
 	if err := f.Stream.Finish(ctx); err != nil {
@@ -94,36 +131,20 @@ func (f *Feed) step(ctx context.Context, until time.Time) error {
 	return f.carry(ctx, d)
 }
 
-// look asks which queries are active, and delivers the starts that this reveals.
-func (f *Feed) look(ctx context.Context) error {
-	queries := f.ask(ctx)
-	f.Admission.mu.Lock()
-	defer f.Admission.mu.Unlock()
-	return f.deliver(ctx, f.Admission.active(queries))
-}
-
-// carry admits and delivers one delivery.
+// carry admits and delivers one delivery, and lets Spark forget it.
 func (f *Feed) carry(ctx context.Context, d Delivery) error {
-	events, unseen := f.Admission.read(d)
-	var queries []Query
-	if unseen {
-		queries = f.ask(ctx)
-	}
-	if err := f.keep(ctx, queries, events); err != nil {
+	if err := f.settle(ctx, func() []Event { return f.take(ctx, d) }); err != nil {
 		return err
 	}
 	return f.Stream.Done(ctx, d)
 }
 
-func (f *Feed) keep(ctx context.Context, queries []Query, events []Event) error {
+// settle delivers what admit admits. Nobody sees the marks between the two; after
+// a failure they are ahead of what is kept, and the admission is of no more use.
+func (f *Feed) settle(ctx context.Context, admit func() []Event) error {
 	f.Admission.mu.Lock()
 	defer f.Admission.mu.Unlock()
-	return f.deliver(ctx, append(f.Admission.active(queries), f.Admission.admit(events)...))
-}
-
-// deliver hands admitted events on. The marks have moved over them, so after a
-// failure the admission is of no more use.
-func (f *Feed) deliver(ctx context.Context, events []Event) error {
+	events := admit()
 	if len(events) == 0 {
 		return nil
 	}
@@ -134,19 +155,36 @@ func (f *Feed) deliver(ctx context.Context, events []Event) error {
 	return nil
 }
 
-// ask asks which queries are active. No answer leaves the matter open; it is
-// asked again.
-func (f *Feed) ask(ctx context.Context) []Query {
-	asking, cancel := context.WithTimeout(ctx, askPatience)
-	defer cancel()
-	queries, err := f.Asker.Active(asking)
-	if err == nil {
-		f.askFailed = false
-		return queries
+// take admits the events of a delivery, each after what belongs before it.
+func (f *Feed) take(ctx context.Context, d Delivery) []Event {
+	events := f.Admission.read(d)
+	var out []Event
+	if f.Admission.unseen(events) {
+		queries, _ := f.active(ctx) // no answer leaves the names open
+		f.Admission.names(queries)
 	}
-	if ctx.Err() == nil && !f.askFailed {
-		f.Log.Warn("spark does not answer which queries are active; names and starts may come late", "err", err)
+	for i := range events {
+		out = append(out, f.takeOne(ctx, events[i])...)
 	}
-	f.askFailed = true
-	return nil
+	return out
+}
+
+// takeOne asks Spark for what the event reveals to be missing, and admits that
+// before it.
+func (f *Feed) takeOne(ctx context.Context, e Event) []Event {
+	a := f.Admission
+	what, ask := a.reveals(e)
+	if !ask {
+		return a.admitOne(e, false)
+	}
+	first := e.Kind == Progress && a.marks.Batch(e.RunID) < 0
+	out := f.succeed(ctx, a.query(e))
+	told := f.recount(ctx, a.query(e), OriginBackfill, what)
+	out = append(out, a.startedAs(e)...)
+	out = append(out, a.relive(e.RunID, told, &e)...)
+	out = append(out, a.admitOne(e, told.answered)...)
+	if !told.answered {
+		a.owes(e.RunID, first)
+	}
+	return out
 }

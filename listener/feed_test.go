@@ -14,10 +14,10 @@ import (
 )
 
 // feedOf runs a feed over the stream and collects what it delivers.
-func feedOf(s Stream, asker Asker) (*Feed, *[]Event) {
+func feedOf(s Stream, sp Spark) (*Feed, *[]Event) {
 	var got []Event
 	return &Feed{
-		Stream: s, Asker: asker, Admission: NewAdmission(Session{Source: "etl", UserID: "u", SessionID: "s"}),
+		Stream: s, Spark: sp, Admission: NewAdmission(Session{Source: "etl", UserID: "u", SessionID: "s"}),
 		Deliver:  func(_ context.Context, e []Event) error { got = append(got, e...); return nil },
 		AskEvery: 5 * time.Second, Log: discard,
 	}, &got
@@ -134,10 +134,12 @@ func TestActiveQueriesStartThoughTheStreamIsSilent(t *testing.T) {
 		go func() { result <- f.Run(ctx) }()
 		synctest.Wait()
 		wantIDs(t, *got, "a:started:inferred")
+		sp.change(func() {}) // what was read is before what comes
 		sp.set(Query{ID: "q-a", RunID: "a", Name: "slow"}, Query{ID: "q-b", RunID: "b"})
 		time.Sleep(5*time.Second + time.Millisecond)
 		synctest.Wait()
 		wantIDs(t, *got, "a:started:inferred", "b:started:inferred")
+		sp.change(func() {}) // what was read is before what comes
 		time.Sleep(time.Minute)
 		cancel()
 		if err := <-result; !errors.Is(err, context.Canceled) {
@@ -157,7 +159,7 @@ func TestNoAnswerHoldsNothingUp(t *testing.T) {
 	s.push("p2", idleOf("a", 2))
 	runToEnd(t, f, s)
 	wantIDs(t, *got, "a:started:inferred", "a:idle:1767225661000", "a:idle:1767225662000")
-	if sp.asked != 2 { // at the attach, and for the unseen run
+	if sp.asked != 1 { // not again for each event of a server that does not answer
 		t.Errorf("asked %d times", sp.asked)
 	}
 }
@@ -231,8 +233,9 @@ func TestRestartDecidesAsBefore(t *testing.T) {
 	}
 	all := func(a *Admission) (out []Event) {
 		for _, d := range deliveries {
-			events, _ := a.read(d)
-			out = append(out, a.admit(events)...)
+			for _, e := range a.read(d) {
+				out = append(out, a.admitOne(e, true)...)
+			}
 		}
 		return out
 	}
@@ -263,8 +266,9 @@ func TestRestartDecidesAsBefore(t *testing.T) {
 
 func TestSweepForgetsEndedRunsAndTheirNames(t *testing.T) {
 	a := NewAdmission(Session{Source: "etl"})
-	events, _ := a.read(Delivery{Events: []Raw{progressOf("a", 0), terminatedOf("a"), progressOf("b", 0)}})
-	a.admit(events)
+	for _, e := range a.read(Delivery{Events: []Raw{progressOf("a", 0), terminatedOf("a"), progressOf("b", 0)}}) {
+		a.admitOne(e, true)
+	}
 	a.now = func() time.Time { return time.Now().Add(48 * time.Hour) }
 	a.sweep()
 	if a.lives["a"] != nil || a.lives["b"] == nil || a.marks.Known("a") {

@@ -22,10 +22,15 @@ func (a *Admission) Replay(e Event) {
 		return
 	}
 	if e.Kind == Gap {
-		a.marks.Progress(e.RunID, gjson.GetBytes(e.Payload, "toBatchId").Int())
+		batches := gjson.GetManyBytes(e.Payload, "fromBatchId", "toBatchId")
+		a.marks.Gap(e.RunID, dedupe.Range{From: batches[0].Int(), To: batches[1].Int()})
 		return
 	}
+	first := e.Kind == Progress && a.marks.Batch(e.RunID) < 0
 	a.mark(e)
+	if first {
+		a.marks.Unbegun(e.RunID) // whether Spark was asked about the beginning is not known
+	}
 	a.marks.Started(e.RunID)
 	a.join(&e)
 	if l := a.life(e.RunID); e.Name != "" {

@@ -85,14 +85,21 @@ func (s *script) Close() error {
 	return nil
 }
 
-// spark answers which queries are active, and opens scripts.
+// spark answers what a test says it knows, and opens scripts.
 type spark struct {
 	mu      sync.Mutex
 	active  []Query
-	err     error
-	asked   int
+	err     error // of every answer
+	asked   int   // which queries are active
 	opened  []*script
 	openErr error
+
+	recent    map[string][]string // documents by run
+	failures  map[string]*Failure
+	forgotten map[string]bool // runs that Spark does not know
+	tooLarge  map[string]bool // runs of which all documents are too much to receive
+	lasts     int             // questions for the last document
+	recents   int             // questions for all documents
 }
 
 func (s *spark) set(queries ...Query) {
@@ -106,6 +113,73 @@ func (s *spark) Active(context.Context) ([]Query, error) {
 	defer s.mu.Unlock()
 	s.asked++
 	return s.active, s.err
+}
+
+func (s *spark) answer(q Query) error {
+	if s.err == nil && s.forgotten[q.RunID] {
+		return ErrNoQuery
+	}
+	return s.err
+}
+
+func (s *spark) LastProgress(_ context.Context, q Query) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lasts++
+	documents := s.recent[q.RunID]
+	if len(documents) == 0 || s.answer(q) != nil {
+		return nil, s.answer(q)
+	}
+	return []byte(documents[len(documents)-1]), nil
+}
+
+func (s *spark) RecentProgress(_ context.Context, q Query) ([][]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.recents++
+	if s.tooLarge[q.RunID] {
+		return nil, ErrTooLarge
+	}
+	var out [][]byte
+	for _, d := range s.recent[q.RunID] {
+		out = append(out, []byte(d))
+	}
+	return out, s.answer(q)
+}
+
+func (s *spark) Exception(_ context.Context, q Query) (*Failure, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failures[q.RunID], s.answer(q)
+}
+
+func (s *spark) change(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+}
+
+// keeps adds documents of a run: batches as their ids, and -n for an idle entry at
+// second n, which carries the id of the batch to come.
+func (s *spark) keeps(run string, entries ...int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.recent == nil {
+		s.recent = map[string][]string{}
+	}
+	next := 0
+	for _, n := range entries {
+		if n < 0 {
+			s.recent[run] = append(s.recent[run], fmt.Sprintf(
+				`{"id":"q-%s","runId":"%s","name":"n-%s","timestamp":"2026-01-01T00:01:%02d.000Z","batchId":%d,"durationMs":{"triggerExecution":1},"sources":[{"numInputRows":0}]}`,
+				run, run, run, -n, next))
+			continue
+		}
+		next = n + 1
+		s.recent[run] = append(s.recent[run], fmt.Sprintf(
+			`{"id":"q-%s","runId":"%s","name":"n-%s","timestamp":"2026-01-01T00:00:%02d.000Z","batchId":%d,"durationMs":{"addBatch":1},"sources":[{"numInputRows":1}]}`,
+			run, run, run, n%60, n))
+	}
 }
 
 func (s *spark) Open(context.Context) (Stream, error) {
@@ -144,3 +218,7 @@ func ids(events []Event) []string {
 }
 
 var discard = slog.New(slog.DiscardHandler)
+
+func contextOf(t *testing.T) (context.Context, context.CancelFunc) {
+	return context.WithCancel(t.Context())
+}

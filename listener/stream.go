@@ -53,14 +53,3 @@ type Stream interface {
 	// position given to Done is durable when Close returns without an error.
 	Close() error
 }
-
-// Query names one active query of a session.
-type Query struct {
-	ID, RunID string
-	Name      string // empty where the query has none
-}
-
-// Asker answers which queries of the session are active right now.
-type Asker interface {
-	Active(ctx context.Context) ([]Query, error)
-}

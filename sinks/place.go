@@ -32,8 +32,9 @@ type Template struct {
 
 // part is either a literal or a field.
 type part struct {
-	literal string
-	field   func(*listener.Event) string
+	literal  string
+	field    func(*listener.Event) string
+	ofSource bool // all events of a source have the same
 }
 
 // ParseTemplate reads a template. Its errors name the template, what is wrong
@@ -62,7 +63,7 @@ func ParseTemplate(text string) (*Template, error) {
 		if !known {
 			return nil, fmt.Errorf("template %q: unknown name {%s}; use {source}, {query}, {kind}, {query_id} or {run_id}", text, name)
 		}
-		t.parts = append(t.parts, part{field: field})
+		t.parts = append(t.parts, part{field: field, ofSource: name == "source"})
 		rest = next
 	}
 	return t, nil

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"sparkbridge/connect/connecttest"
 	"sparkbridge/connect/sparkpb"
 )
 
@@ -96,13 +97,24 @@ func activeQueries(t *testing.T, w world) {
 
 func unknownQuery(t *testing.T, w world) {
 	c := w.client(t, goodToken)
-	c.create()
-	_, err := c.ask(&sparkpb.StreamingQueryInstanceId{Id: c.session, RunId: c.session})
-	if err == nil {
-		t.Fatal("a query that never was has a status")
-	}
-	if class := class(err); class != "" && class != "CONNECT_INVALID_PLAN.STREAMING_QUERY_NOT_FOUND" {
-		t.Errorf("status of a query that never was: %v (class %q)", err, class)
+	w.produce(t, c)
+	running := c.active()[0].GetId()
+	for what, line := range map[string]struct {
+		id          *sparkpb.StreamingQueryInstanceId
+		class, text string
+	}{
+		"query that never was": {&sparkpb.StreamingQueryInstanceId{Id: c.session, RunId: running.GetRunId()},
+			"CONNECT_INVALID_PLAN.STREAMING_QUERY_NOT_FOUND", "Streaming query " + c.session + " is not found"},
+		"run that never was": {&sparkpb.StreamingQueryInstanceId{Id: running.GetId(), RunId: c.session},
+			"CONNECT_INVALID_PLAN.STREAMING_QUERY_RUN_ID_MISMATCH", "Run id mismatch for query id " + running.GetId() + ". "},
+	} {
+		if w.version() != connecttest.Spark42 {
+			line.class = ""
+		}
+		_, err := c.ask(line.id)
+		if st := status.Convert(err); st.Code() != codes.Internal || class(err) != line.class || !strings.Contains(st.Message(), line.text) {
+			t.Errorf("status of a %s: %v (class %q), want class %q and %q", what, err, class(err), line.class, line.text)
+		}
 	}
 }
 

@@ -29,6 +29,7 @@ const (
 	classPositionGone     = "INVALID_CURSOR.POSITION_NOT_AVAILABLE"
 	classPositionUnknown  = "INVALID_CURSOR.POSITION_NOT_FOUND"
 	classQueryUnknown     = "CONNECT_INVALID_PLAN.STREAMING_QUERY_NOT_FOUND"
+	classRunUnknown       = "CONNECT_INVALID_PLAN.STREAMING_QUERY_RUN_ID_MISMATCH"
 )
 
 const (

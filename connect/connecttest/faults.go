@@ -45,6 +45,13 @@ func (s *Server) FailNext(method string, n int, err error) {
 	}
 }
 
+// Heal takes back the faults that no call has met yet.
+func (s *Server) Heal() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.faults)
+}
+
 // before is the way into every method: it notes the call, checks the token, and finds
 // the fault that befalls the call.
 func (s *Server) before(ctx context.Context, method string, in proto.Message) (Fault, error) {

@@ -105,16 +105,22 @@ func (session *Session) performQuery(op *operation, command *sparkpb.StreamingQu
 	})
 }
 
-// query finds a run; a query that was started again is found by its newest run.
+// query finds a run. One that it does not know is told apart by whether its query has
+// another run.
 func (session *Session) query(id *sparkpb.StreamingQueryInstanceId) (*Query, error) {
+	class, text := classQueryUnknown, fmt.Sprintf("Streaming query %s is not found", id.GetId())
 	for _, q := range session.queries {
-		if q.ID == id.GetId() && q.RunID == id.GetRunId() {
+		if q.ID != id.GetId() {
+			continue
+		}
+		if q.RunID == id.GetRunId() {
 			return q, nil
 		}
+		class = classRunUnknown
+		text = fmt.Sprintf("Run id mismatch for query id %s. Run id in the request %s does not match one on the server %s. The query might have restarted.", q.ID, id.GetRunId(), q.RunID)
 	}
-	text := fmt.Sprintf("Streaming query %s is not found", id.GetId())
 	if session.server.options.Version == Spark42 {
-		return nil, session.server.classError(classQueryUnknown, text)
+		return nil, session.server.classError(class, text)
 	}
 	return nil, session.server.javaError(text, "java.lang.IllegalArgumentException", nil)
 }

@@ -64,15 +64,18 @@ func (s *Server) execute(in *sparkpb.ExecutePlanRequest) (*reader, error) {
 	}
 	op := session.newOperation(id, in.GetPlan(), reattachable)
 	if err := session.perform(op); err != nil {
-		session.discard(op)
+		if s.options.Version != Spark35 { // which keeps one that has failed
+			session.discard(op)
+		}
 		return nil, err
 	}
 	return op.attach(1), nil
 }
 
-// executeAgain is an ExecutePlan whose answer was lost: the same again is a reattach.
+// executeAgain is an ExecutePlan whose answer was lost: the same again is a reattach,
+// since Spark 4.0.
 func (s *Server) executeAgain(op *operation, plan *sparkpb.Plan, reattachable bool) (*reader, error) {
-	if !reattachable || !op.reattachable || !proto.Equal(op.plan, plan) {
+	if s.options.Version == Spark35 || !reattachable || !op.reattachable || !proto.Equal(op.plan, plan) {
 		return nil, s.handleError(classExists, op.id)
 	}
 	next, err := op.position(nil)

@@ -2,6 +2,7 @@ package connecttest
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -21,8 +22,12 @@ type Session struct {
 	abandoned  map[string]bool // ids of operations that nobody read for too long
 	released   map[string]bool // ids of operations that a client ended
 	slot       slot
-	emitted    []Emitted
-	queries    []*Query
+	// twins are listeners beside the slot's, of ADDs that raced; racing lets the next
+	// ADD become one.
+	twins   []*operation
+	racing  bool
+	emitted []Emitted
+	queries []*Query
 }
 
 // CreateSession makes a session as its own client does at first contact; a session
@@ -71,7 +76,10 @@ func (session *Session) close() {
 		}
 	}
 	session.freeSlot()
-	session.closed = true
+	for _, op := range session.twins {
+		op.finish()
+	}
+	session.twins, session.closed = nil, true
 }
 
 // find answers with an open session. observed is the server-side id that the client
@@ -134,4 +142,5 @@ func (session *Session) discard(op *operation) {
 	if session.slot.operation == op {
 		session.slot.operation = nil
 	}
+	session.twins = slices.DeleteFunc(session.twins, func(twin *operation) bool { return twin == op })
 }

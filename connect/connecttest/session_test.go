@@ -45,6 +45,30 @@ func TestDroppedSessionDisconnects(t *testing.T) {
 	})
 }
 
+func TestAddsThatRaceAreBothAcknowledged(t *testing.T) {
+	inBubble(t, connecttest.Options{}, func(t *testing.T, s *connecttest.Server, c *client) {
+		job := session(t, s, c)
+		first := c.open()
+		job.LetNextAddRace()
+		second := c.open()
+		job.Idle(`{"n":1}`)
+		for _, b := range []*bus{first, second} {
+			if e := b.event().GetStreamingQueryListenerEventsResult().GetEvents()[0]; e.GetEventJson() != `{"n":1}` {
+				t.Errorf("a bus carried %v", e)
+			}
+		}
+		job.RemoveBus()
+		if frames, err := drain(first.stream); err != nil || !complete(frames) {
+			t.Errorf("the first bus ended with %v, %v, want result_complete", frames, err)
+		}
+		job.Idle(`{"n":2}`)
+		if e := second.event().GetStreamingQueryListenerEventsResult().GetEvents()[0]; e.GetEventJson() != `{"n":2}` {
+			t.Errorf("the bus that cannot be removed carried %v", e)
+		}
+		job.Close()
+	})
+}
+
 func TestWhoHoldsTheBus(t *testing.T) {
 	inBubble(t, connecttest.Options{}, func(t *testing.T, s *connecttest.Server, c *client) {
 		job := session(t, s, c)

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Holds the listener bus of a session, as a job with a listener of its own does.
 
-    hold_bus.py 'sc://host:port/;user_id=u;session_id=<uuid>'
+    hold_bus.py 'sc://host:port/;user_id=u;session_id=<uuid>' [--later]
 
 Prints one JSON object a line: {"fact": "session", "sessionId": …}, {"fact": "held"} once the
-listener is registered, then for each event {"fact": "progress" | "idle" | "terminated" |
-"started", "id": …, "runId": …}. The call that registers a listener hangs for ever while another
-client holds the bus: then "held" does not come. Follows commands on standard input:
+listener is registered, which with --later it is when it is told to hold, then for each event
+{"fact": "progress" | "idle" | "terminated" | "started", "id": …, "runId": …}. The call that
+registers a listener hangs for ever while another client holds the bus: then "held" does not come.
+Follows commands on standard input:
     release    removes the listener   -> released
     hold       registers it again     -> held
     quit       ends the script without removing it, as the end of the input does
@@ -23,7 +24,9 @@ from session import join, obey, tell
 def main():
     parser = argparse.ArgumentParser(description="Holds the listener bus of a Spark Connect session.")
     parser.add_argument("remote", help="connection string")
-    spark = join(parser.parse_args().remote)
+    parser.add_argument("--later", action="store_true", help="register nothing before the command hold")
+    options = parser.parse_args()
+    spark = join(options.remote)
     listener = Teller()
 
     def hold(_):
@@ -37,7 +40,8 @@ def main():
         spark.streams.removeListener(listener)
         tell("released")
 
-    hold("")
+    if not options.later:
+        hold("")
     obey({"hold": hold, "release": release})
 
 

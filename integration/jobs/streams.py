@@ -12,8 +12,10 @@ Kinds of query, each started once (KIND=NAME gives it another name in Spark):
     odd        as healthy, with a name of characters that few programs expect
     kafka      reads a topic, given by --kafka BROKERS/TOPIC
 
+A number behind a kind (healthy2) makes it another query of that kind.
+
 Every query has its checkpoint in DIR/checkpoints, by its kind, so a second run of this script
-with the same DIR goes on where the first one stopped.
+with the same DIR goes on where the first one stopped. --conf sets something in Spark's session.
 
 Prints one JSON object a line, first {"fact": "session", "sessionId": …}, then of each query
 {"fact": "started", "query": KIND, "name": …, "id": …, "runId": …}, then {"fact": "ready"}, or
@@ -40,6 +42,8 @@ ODD_NAME = "заказы/€ \"a.b\" *> 🚀"
 def main():
     options = parse()
     spark = join(options.remote)
+    for setting in options.conf:
+        spark.conf.set(*setting.split("=", 1))
     streams = Streams(spark, options)
     for spec in filter(None, options.queries.split(",")):
         try:
@@ -65,6 +69,7 @@ def parse():
     parser.add_argument("--fail-after", type=int, default=10, metavar="SECONDS", help="life of the failing query")
     parser.add_argument("--rows", type=int, default=10, help="rows per second of the rate source")
     parser.add_argument("--kafka", default="", metavar="BROKERS/TOPIC", help="source of the kafka query")
+    parser.add_argument("--conf", action="append", default=[], metavar="KEY=VALUE", help="setting of the session; may be repeated")
     options = parser.parse_args()
     options.dir = pathlib.Path(options.dir).absolute()
     return options
@@ -80,7 +85,7 @@ class Streams:
 
     def start(self, spec):
         kind, _, name = spec.partition("=")
-        frame, sink = getattr(self, f"_{kind}", self._unknown)(kind)
+        frame, sink = getattr(self, f"_{kind.rstrip('0123456789')}", self._unknown)(kind)
         writer = (frame.writeStream.format(sink)
                   .option("checkpointLocation", str(self.options.dir / "checkpoints" / kind))
                   .trigger(processingTime=self.options.trigger))

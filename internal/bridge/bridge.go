@@ -33,6 +33,7 @@ const (
 func Run(ctx context.Context, cfg *configs.Config, log *slog.Logger, version string) (err error) {
 	j, err := journal.Open(cfg.Journal.Dir, journal.Options{
 		MaxAge: cfg.Journal.MaxAge, MaxBytes: int64(cfg.Journal.MaxBytes), Log: log.With("journal", cfg.Journal.Dir),
+		SegmentBytes: segmentBytes(int64(cfg.Journal.MaxBytes)),
 	})
 	if err != nil {
 		return broken(fmt.Errorf("open journal: %w", err))
@@ -41,6 +42,12 @@ func Run(ctx context.Context, cfg *configs.Config, log *slog.Logger, version str
 
 	client := connect.NewClient(connect.ClientOptions{Log: log, Version: version})
 	return carry(ctx, cfg, j, client, log, version)
+}
+
+// segmentBytes is the size of the journal's segments: an eighth of what it may take,
+// since only whole segments are deleted, and 64 MiB at most.
+func segmentBytes(maxBytes int64) int64 {
+	return min(max(maxBytes/8, 1<<20), 64<<20)
 }
 
 // carry makes the sources and the outlets, runs all of them, and ends them in the
@@ -122,7 +129,7 @@ func keep(ctx context.Context, j *journal.Journal, sources []*source, log *slog.
 func note(j *journal.Journal, sources []*source, log *slog.Logger) (floor uint64) {
 	_, floor = j.Bounds()
 	for _, s := range sources {
-		if err := s.memory.note(s.admission); err != nil {
+		if err := s.memory.note(s.admission.Load()); err != nil {
 			log.Error("marks were not stored; the journal keeps more until they are", "err", err)
 		}
 		covered, err := s.memory.covered()

@@ -44,7 +44,7 @@ func newWorld(t *testing.T, o connecttest.Options) *world {
 	return &world{
 		t: t, spark: connecttest.Start(t, o), dir: t.TempDir(), log: &lines{},
 		source: configs.Source{
-			Name: "etl", Attach: configs.AttachFirstQuery, OnStop: configs.OnStopRemove, PollInterval: 5 * time.Second,
+			Name: "etl", Attach: configs.AttachFirstQuery, OnStop: configs.OnStopRemove, PollInterval: 5 * time.Second, Mode: configs.ModeAuto,
 		},
 	}
 }

@@ -46,7 +46,13 @@ func openOutlets(configured []configs.Sink, j *journal.Journal, version string, 
 	return outlets, nil
 }
 
-func newSink(cfg configs.Sink, version string, log *slog.Logger) (sinks.Sink, error) {
+// destination is a sink that can be asked before it is used.
+type destination interface {
+	sinks.Sink
+	asked
+}
+
+func newSink(cfg configs.Sink, version string, log *slog.Logger) (destination, error) {
 	switch {
 	case cfg.NATS != nil:
 		return nats.New(*cfg.NATS, cfg.Name, log)

@@ -71,3 +71,9 @@ func outlive(ctx context.Context, d time.Duration) (context.Context, context.Can
 		cancel()
 	}
 }
+
+// ended says that ctx has ended, which is how a source stops and no failure.
+func ended(ctx context.Context) bool { return ctx.Err() != nil }
+
+// waited waits for d, and says whether ctx lasted that long.
+func waited(ctx context.Context, d time.Duration) bool { return pause(ctx, d) == nil }

@@ -38,6 +38,10 @@ type Options struct {
 	Log *slog.Logger
 	// Now is the clock, time.Now if nil.
 	Now func() time.Time
+	// Disturb is asked before each step, by whoever takes it; its error stands for
+	// one of the disk's. It lets tests of other packages fill the disk; nil disturbs
+	// nothing.
+	Disturb func(Step) error
 }
 
 func (o Options) withDefaults() Options {
@@ -100,7 +104,9 @@ type Journal struct {
 // that this program does not know; then nothing in the directory was changed.
 // The sealed segments are checked by size only, their records when they are
 // read.
-func Open(dir string, o Options) (*Journal, error) { return open(dir, o, realDisk()) }
+func Open(dir string, o Options) (*Journal, error) {
+	return open(dir, o, realDisk().disturbed(o.Disturb))
+}
 
 func open(dir string, o Options, d disk) (_ *Journal, err error) {
 	if err := d.makeDir(dir); err != nil {
@@ -136,7 +142,7 @@ func (j *Journal) load() error {
 	if err != nil {
 		return err
 	}
-	j.state = &State{db: s.db, end: func() uint64 { _, next := j.Bounds(); return next }}
+	j.state = &State{db: s.db, end: func() uint64 { _, next := j.Bounds(); return next }, disturb: j.o.Disturb}
 	j.id, j.codec = s.facts.journal, newCodec(s.facts.journal)
 	if len(s.segments) == 0 {
 		return j.begin()

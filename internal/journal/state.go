@@ -17,6 +17,8 @@ type State struct {
 	// end returns the sequence after the last durable record. It is noted with
 	// every write: a log that is later found to end before it has lost records.
 	end func() uint64
+	// disturb is Options.Disturb.
+	disturb func(Step) error
 }
 
 var (
@@ -111,6 +113,11 @@ func (s *State) within(n uint64) error {
 // update runs fn in a transaction that also notes the end of the log.
 func (s *State) update(what string, fn func(*bolt.Tx) error) error {
 	err := s.db.Update(func(tx *bolt.Tx) error {
+		if s.disturb != nil {
+			if err := s.disturb(StepState); err != nil {
+				return err
+			}
+		}
 		if err := fn(tx); err != nil {
 			return err
 		}

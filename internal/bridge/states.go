@@ -1,0 +1,118 @@
+package bridge
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"sparkbridge/internal/journal"
+	"sparkbridge/listener"
+)
+
+// busState is where a source stands with its session's listener bus.
+type busState string
+
+const (
+	busWaiting  busState = "waiting"  // for the server, the session or a query
+	busAttached busState = "attached" // events flow
+	busLost     busState = "lost"     // it was ours and is to be opened anew
+	busTaken    busState = "taken"    // another client holds it
+	busPolling  busState = "polling"  // the session is asked instead
+	busClosed   busState = "closed"   // we let go of it, or the session is finished
+)
+
+// change is a change of that state, and the payload of the event that tells it.
+type change struct {
+	Source      string   `json:"source"`
+	State       busState `json:"state"`
+	Previous    busState `json:"previous,omitempty"`
+	Reason      string   `json:"reason"`
+	UserID      string   `json:"userId"`
+	SessionID   string   `json:"sessionId"`
+	OperationID string   `json:"operationId,omitempty"`
+	Timestamp   string   `json:"timestamp"`
+}
+
+// states tells each change of one source's state once: in the log and as an event
+// of the journal.
+type states struct {
+	source  string
+	journal *journal.Journal
+	log     *slog.Logger
+
+	mu  sync.Mutex
+	now change
+}
+
+// follow names the session that the states from now on are of.
+func (s *states) follow(userID, sessionID string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now.UserID, s.now.SessionID, s.now.OperationID = userID, sessionID, ""
+}
+
+// hold names the operation that holds the bus.
+func (s *states) hold(operationID string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now.OperationID = operationID
+}
+
+// tell tells a state if it is news. A journal that cannot take the event does not
+// hold it up: the log has it.
+func (s *states) tell(ctx context.Context, state busState, reason string) {
+	if err := s.record(ctx, state, reason); err != nil {
+		s.log.Error("the change of the bus is not in the journal", "state", state, "err", err)
+	}
+}
+
+// record tells a state if it is news, and reports whether the journal has it.
+func (s *states) record(ctx context.Context, state busState, reason string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.now.State == state && s.now.Reason == reason {
+		return nil
+	}
+	c := s.now
+	c.Source, c.Previous, c.State, c.Reason = s.source, s.now.State, state, reason
+	if s.now.State != state || s.now.Reason != reason {
+		s.log.Log(ctx, c.level(), "bus", "state", state, "reason", reason)
+	}
+	e, err := c.event(time.Now().UTC())
+	if err != nil {
+		return err
+	}
+	writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWrite)
+	defer cancel()
+	if _, err := s.journal.Append(writing, listener.EncodeRecord(e)); err != nil {
+		return fmt.Errorf("append to journal: %w", err)
+	}
+	s.now = c
+	return nil
+}
+
+// event is the change as an event of the journal, which gives it its id.
+func (c change) event(at time.Time) (listener.Event, error) {
+	c.Timestamp = at.Format(time.RFC3339Nano)
+	payload, err := json.Marshal(c)
+	if err != nil {
+		return listener.Event{}, fmt.Errorf("encode bus event: %w", err)
+	}
+	return listener.Event{
+		Kind: listener.BusState, Origin: listener.OriginBridge, Source: c.Source,
+		UserID: c.UserID, SessionID: c.SessionID, BatchID: listener.NoBatch, Time: at, Payload: payload,
+	}, nil
+}
+
+// level is how loud a state is: what needs somebody to act is a warning.
+func (c change) level() slog.Level {
+	switch c.State {
+	case busLost, busTaken:
+		return slog.LevelWarn
+	default:
+		return slog.LevelInfo
+	}
+}

@@ -1,0 +1,122 @@
+package listener
+
+import (
+	"context"
+	"time"
+)
+
+// grace is how long a run must have been silent and absent from the active queries
+// before its end is inferred: Spark's own may be on its way.
+const grace = 30 * time.Second
+
+// look asks which queries are active, and delivers what that reveals: starts of
+// queries whose first batch takes long, batches that were lost, ends that nobody
+// told.
+func (f *Feed) look(ctx context.Context) error {
+	queries, err := f.active(ctx)
+	if err != nil {
+		return nil //nolint:nilerr // no answer leaves the matter open
+	}
+	if f.idle(queries) {
+		return ErrDetached
+	}
+	return f.settle(ctx, func() []Event {
+		f.Admission.names(queries)
+		var out []Event
+		for _, q := range queries {
+			out = append(out, f.sight(q)...)
+		}
+		for _, q := range f.Admission.unsettled() {
+			out = append(out, f.catchUp(ctx, q, OriginBackfill)...)
+		}
+		return append(out, f.ends(ctx, queries)...)
+	})
+}
+
+// sight takes a run that is active. On the bus, a run of the same query that has
+// no end yet goes first: its end is on its way, or will be inferred.
+func (f *Feed) sight(q Query) []Event {
+	a := f.Admission
+	l := a.life(q.RunID)
+	l.absent = time.Time{}
+	if a.marks.HasStarted(q.RunID) || len(a.predecessors(q)) > 0 {
+		return nil
+	}
+	l.Owed = true
+	return a.started(q.RunID)
+}
+
+// catchUp admits all that Spark still tells of a run.
+func (f *Feed) catchUp(ctx context.Context, q Query, origin Origin) []Event {
+	told := f.recount(ctx, q, origin, inAll)
+	if told.tooLarge && f.Admission.marks.HasEnded(q.RunID) {
+		told.answered = true // it stays too large
+	}
+	f.Admission.life(q.RunID).Owed = !told.answered
+	return f.Admission.relive(q.RunID, told, nil)
+}
+
+// ends infers the ends of runs that are not active any more.
+func (f *Feed) ends(ctx context.Context, queries []Query) []Event {
+	a, now := f.Admission, f.Admission.now()
+	active := map[string]bool{}
+	for _, q := range queries {
+		active[q.RunID] = true
+	}
+	var out []Event
+	for _, runID := range a.marks.Running() {
+		l := a.life(runID)
+		switch {
+		case active[runID]:
+		case l.absent.IsZero():
+			l.absent = now
+		case now.Sub(l.absent) >= grace && now.Sub(l.heard) >= grace:
+			out = append(out, f.end(ctx, a.queryOf(runID))...)
+		}
+	}
+	return out
+}
+
+// succeed ends the runs that a new run of their query has replaced.
+func (f *Feed) succeed(ctx context.Context, q Query) []Event {
+	if f.Admission.marks.HasStarted(q.RunID) {
+		return nil
+	}
+	var out []Event
+	for _, old := range f.Admission.predecessors(q) {
+		out = append(out, f.end(ctx, old)...)
+	}
+	return out
+}
+
+// end infers the end of one run from what Spark still holds of it. Without an
+// answer it waits for the next time.
+func (f *Feed) end(ctx context.Context, q Query) []Event {
+	a := f.Admission
+	told := f.recount(ctx, q, OriginBackfill, inAll)
+	if !told.answered && !told.tooLarge {
+		return nil
+	}
+	told.answered = true // of a run that has ended, nothing more can be had later
+	failure, outcome, answered := f.failure(ctx, q)
+	if !answered {
+		return nil
+	}
+	out := a.relive(q.RunID, told, nil)
+	return append(out, a.inferEnd(q.RunID, outcome, failure)...)
+}
+
+// EndAll infers the ends of all runs, since their session is no more.
+func (f *Feed) EndAll(ctx context.Context, outcome Outcome) error {
+	return f.settle(ctx, func() []Event {
+		var out []Event
+		for _, q := range f.Admission.unsettled() {
+			f.Admission.life(q.RunID).Owed = false
+			out = append(out, f.Admission.giveUp(q.RunID)...)
+		}
+		for _, runID := range f.Admission.marks.Running() {
+			out = append(out, f.Admission.inferEnd(runID, outcome, nil)...)
+		}
+		return out
+	})
+}
