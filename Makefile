@@ -15,6 +15,8 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 SERVERS ?= java spark-4.2 spark-4.0 spark-3.5 kafka
 INTEGRATION_PACKAGES = $(shell grep -rl --include='*_test.go' '^//go:build.*integration' . | xargs -n1 dirname | sort -u)
 INTEGRATION_TIMEOUT ?= 20m
+SEEDS ?= 1000
+SEED ?=
 DEMO_SECONDS ?=
 export DEMO_SECONDS
 
@@ -45,6 +47,10 @@ servers: ## fetch the real servers into the cache (once)
 demo: ## show it: real Spark, streaming queries, the bridge, events (DEMO_SECONDS=n ends it)
 	$(FETCH) java spark-4.2
 	go run ./integration/demo
+
+.PHONY: soak
+soak: ## play SEEDS schedules of faults (1000); SEED=n plays one and shows what happens
+	go test ./internal/bridge -run TestSchedules -count=1 -timeout 60m $(if $(SEED),-seed $(SEED) -v,-seeds $(SEEDS))
 
 .PHONY: bench
 bench: ## run the benchmarks

@@ -94,7 +94,8 @@ func (b *Bus) OperationID() string { return b.point.OperationID }
 // response holds more. While it waits, a position that is done is stored and
 // released within a second.
 //
-// After Finish it returns what Spark had still put on the bus, and then io.EOF.
+// After Finish it returns what Spark had still put on the bus, and then io.EOF; so
+// does a bus that reads on in an operation which an earlier one has finished.
 // Otherwise the end of the stream is an *Error: ErrBusRemoved, ErrSessionClosed,
 // ErrSessionNotFound, ErrSessionChanged, ErrOperationNotFound,
 // ErrOperationAbandoned, ErrPositionLost, ErrTooLarge, ErrUnauthenticated.
@@ -218,9 +219,12 @@ func (b *Bus) Finish(ctx context.Context) error {
 	return err
 }
 
-// remove removes our listener, and notes that it has gone: what holds the bus after
-// that is somebody else's.
+// remove removes our listener once, and notes that it has gone: what holds the bus
+// after that is somebody else's.
 func (b *Bus) remove(ctx context.Context) error {
+	if b.point.Removed {
+		return nil
+	}
 	if err := b.s.removeListener(ctx, b.reader.completed); err != nil {
 		return err
 	}

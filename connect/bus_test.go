@@ -481,10 +481,38 @@ func TestFinishWithoutReadingTheRestKeepsIt(t *testing.T) {
 			t.Fatal("the rest was given up")
 		}
 		w.expect(again, 5, 9, true)
-		w.expectEnd(again, ErrBusRemoved)
+		w.expectEnd(again, io.EOF)
 		third := w.open()
 		w.emit(9, 10)
 		w.expect(third, 9, 10, true)
+	})
+}
+
+// While the rest of a finished bus is read, the slot may be another client's.
+func TestABusIsFinishedOnce(t *testing.T) {
+	inWorld(t, connecttest.Options{}, func(t *testing.T, w *world) {
+		b := w.open()
+		w.emit(0, 3)
+		if err := b.Finish(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		w.crash(b)
+		w.job.HoldBus()
+		for range 2 {
+			again := w.open()
+			if err := again.Finish(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := again.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		last := w.open()
+		w.expect(last, 0, 3, true)
+		w.expectEnd(last, io.EOF)
+		if n := w.server.Removes(); n != 1 {
+			t.Errorf("%d REMOVEs, want only that of the first Finish", n)
+		}
 	})
 }
 
@@ -505,7 +533,7 @@ func TestTheRestIsForgottenOnlyOnceItIsKept(t *testing.T) {
 		}
 		again := w.open()
 		w.expect(again, 0, 3, true)
-		w.expectEnd(again, ErrBusRemoved)
+		w.expectEnd(again, io.EOF)
 	})
 }
 

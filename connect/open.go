@@ -119,17 +119,28 @@ func (b *Bus) settle(ctx context.Context) error {
 		}
 		return err
 	}
-	quiet, err := b.watch(ctx, b.reader.acked, b.o.AddTimeout)
+	quiet, err := b.listen(ctx, b.o.AddTimeout)
 	if quiet {
 		// If the stream has lost the acknowledgement, another one brings it. Nothing else
 		// tells that from a listener that will never hear anything.
 		b.reader.again()
-		quiet, err = b.watch(ctx, b.reader.acked, againTime)
+		quiet, err = b.listen(ctx, againTime)
 	}
 	if quiet {
 		return &Error{Op: "add listener bus", Message: "Spark does not acknowledge the listener", meaning: ErrBusTaken, cause: ErrBusTaken, definite: true}
 	}
 	return err
+}
+
+// listen waits for the acknowledgement. It is quiet when none came over an open stream;
+// a reader that waits before it tries again hears nothing either.
+func (b *Bus) listen(ctx context.Context, patience time.Duration) (quiet bool, err error) {
+	for {
+		quiet, err := b.watch(ctx, b.reader.acked, patience)
+		if !quiet || b.reader.open.Load() {
+			return quiet, err
+		}
+	}
 }
 
 // watch waits for sign. It is quiet when a server that has proved to be alive in
@@ -180,10 +191,10 @@ func (b *Bus) shown(ctx context.Context, sign <-chan struct{}, d time.Duration) 
 // makes up for it: the bus works already.
 func (b *Bus) acknowledged() {
 	b.o.Log.Info("listener bus is open", "operation_id", b.point.OperationID, "resumed", b.resumed)
-	if b.point.Added && !b.point.Removed {
+	if b.point.Added {
 		return
 	}
-	b.point.Added, b.point.Removed, b.point.ServerSessionID = true, false, b.s.ServerSideID()
+	b.point.Added, b.point.ServerSessionID = true, b.s.ServerSideID()
 	if err := save(b.o.Store, b.point); err != nil {
 		b.dirty = true
 		b.o.Log.Warn("cannot store that the listener bus is open, trying again", "err", err)
@@ -197,8 +208,7 @@ func (b *Bus) giveUp(ctx context.Context, err error) {
 	if ctx.Err() != nil && !b.o.Keep {
 		tidy, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidyTime)
 		defer cancel()
-		ours := b.point.Added || b.acknowledgedWithin(farewell)
-		if ours {
+		if b.point.Added || b.acknowledgedWithin(farewell) {
 			_ = b.remove(tidy) // what remains is told by the resume point
 		} else {
 			b.s.releaseSilent(tidy, b.point.OperationID)
@@ -214,7 +224,9 @@ func (b *Bus) giveUp(ctx context.Context, err error) {
 	}
 }
 
+// acknowledgedWithin finds out whether the listener was added after all.
 func (b *Bus) acknowledgedWithin(d time.Duration) bool {
+	b.reader.again()
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

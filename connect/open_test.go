@@ -14,6 +14,36 @@ import (
 	"sparkbridge/connect/sparkpb"
 )
 
+// A reader that waits for better weather has heard no silence: the bus may well be ours.
+func TestWeatherDoesNotPassForATakenBus(t *testing.T) {
+	inWorld(t, connecttest.Options{}, func(t *testing.T, w *world) {
+		broken := status.Error(codes.Unavailable, "connection reset")
+		w.server.Inject(sparkpb.ExecutePlanMethod, connecttest.Fault{Late: true, Err: broken})
+		w.server.FailNext(sparkpb.ExecutePlanMethod, 6, broken) // the next try is 51 s later then
+		b := w.open()
+		if holder, _ := w.job.Holder(); holder != b.OperationID() {
+			t.Errorf("the bus is held by %q, ours is %q", holder, b.OperationID())
+		}
+	})
+}
+
+// Cancelled while it waits to try again, OpenBus finds out what came of its ADD.
+func TestAnAddOfUnknownFateIsTidiedUp(t *testing.T) {
+	inWorld(t, connecttest.Options{}, func(t *testing.T, w *world) {
+		broken := status.Error(codes.Unavailable, "connection reset")
+		w.server.Inject(sparkpb.ExecutePlanMethod, connecttest.Fault{Late: true, Err: broken})
+		w.server.FailNext(sparkpb.ExecutePlanMethod, 5, broken)
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // the next try is 51 s after the last
+		defer cancel()
+		if _, err := w.s.OpenBus(ctx, BusOptions{Store: w.store}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("open: %v", err)
+		}
+		if holder, taken := w.job.Holder(); taken {
+			t.Errorf("the bus is held by %q", holder)
+		}
+	})
+}
+
 // An acknowledgement that a stream swallows must not pass for a taken bus: releasing
 // its operation would leave a listener that nobody hears, for ever.
 func TestASwallowedAcknowledgementIsAskedForAgain(t *testing.T) {

@@ -55,7 +55,8 @@ type reader struct {
 		last  time.Time
 	}
 
-	cut atomic.Pointer[context.CancelCauseFunc] // of the stream that is read
+	cut  atomic.Pointer[context.CancelCauseFunc] // of the stream that is read, or of the wait for the next
+	open atomic.Bool                             // a stream is read
 
 	answered  chan struct{} // closed when the server has shown that it has the operation
 	answer    sync.Once
@@ -68,13 +69,15 @@ type reader struct {
 }
 
 func newReader(s *Session, p ResumePoint, q *queue, log *slog.Logger, outage func(error)) *reader {
-	return &reader{
+	r := &reader{
 		s: s, op: p.OperationID, queue: q, log: log,
 		last: p.LastResponseID, added: p.Added,
 		waits: newWaits(), rivals: newWaits(), notice: notice{log: log}, outage: outage,
 		answered: make(chan struct{}), acked: make(chan struct{}),
 		completed: make(chan struct{}), done: make(chan struct{}),
 	}
+	r.removing.Store(p.Removed)
+	return r
 }
 
 func (r *reader) run(ctx context.Context) {
@@ -119,7 +122,9 @@ func (r *reader) follow(ctx context.Context) error {
 	r.cut.Store(&cancel)
 	watchdog := time.AfterFunc(silenceLimit, func() { cancel(errSilent) })
 	defer watchdog.Stop()
-	stream, err := r.open(ctx)
+	stream, err := r.start(ctx)
+	r.open.Store(err == nil)
+	defer r.open.Store(false)
 	for err == nil {
 		var response *sparkpb.ExecutePlanResponse
 		if response, err = stream.Recv(); err == nil {
@@ -139,9 +144,9 @@ func (r *reader) follow(ctx context.Context) error {
 	return err
 }
 
-// open starts the operation, or reads on behind the last response. Starting it again
+// start begins the operation, or reads on behind the last response. Starting it again
 // under the same id attaches to it, so that is right until an answer has been seen.
-func (r *reader) open(ctx context.Context) (frames, error) {
+func (r *reader) start(ctx context.Context) (frames, error) {
 	spark := r.s.link.current().spark
 	if r.added || r.last != "" {
 		return opened(spark.ReattachExecute(r.s.outgoing(ctx), r.s.reattachRequest(r.op, r.last), r.s.receiveLimit()))
@@ -222,7 +227,19 @@ func (r *reader) interrupted(ctx context.Context, e *Error) error {
 		r.out = true
 		r.outage(e)
 	}
-	return r.s.link.pause(ctx, wait, e.floor())
+	return r.pause(ctx, wait, e.floor())
+}
+
+// pause waits before the next try, unless that is wanted at once.
+func (r *reader) pause(ctx context.Context, wait, floor time.Duration) error {
+	waiting, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	r.cut.Store(&cancel)
+	err := r.s.link.pause(waiting, wait, floor)
+	if errors.Is(context.Cause(waiting), errAgain) {
+		return ctx.Err()
+	}
+	return err
 }
 
 // met is how long to wait after another call took our place in the operation: not
@@ -241,7 +258,7 @@ func (r *reader) met(e *Error) time.Duration {
 	return r.rivals.next(e)
 }
 
-// again opens the stream anew.
+// again opens the stream anew, without a wait.
 func (r *reader) again() {
 	if cut := r.cut.Load(); cut != nil {
 		(*cut)(errAgain)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 
 	"sparkbridge/connect/sparkpb"
 )
@@ -14,7 +15,7 @@ func (s *Session) startOver(ctx context.Context, o BusOptions, p ResumePoint, re
 	switch {
 	case errors.Is(err, ErrBusTaken):
 		return s.taken(ctx, o.Store, p, err)
-	case errors.Is(err, ErrBusRemoved) && p.Removed:
+	case errors.Is(err, io.EOF): // of an operation that we have finished
 	case errors.Is(err, ErrBusRemoved):
 		return errors.Join(err, save(o.Store, ResumePoint{}))
 	case errors.Is(err, ErrUnsupported):

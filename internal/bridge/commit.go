@@ -56,7 +56,11 @@ func (s *source) commit(ctx context.Context, events []listener.Event) error {
 // awaitJournal waits until the journal takes events again, and then decides anew
 // from what it holds: the marks had got ahead of it.
 func (s *source) awaitJournal(ctx context.Context) error {
-	for s.states.record(ctx, busLost, "the journal could not be written; the bus was given up so that spark does not fill") != nil {
+	for {
+		_, err := s.states.record(ctx, busLost, "the journal could not be written; the bus was given up so that spark does not fill")
+		if err == nil {
+			break
+		}
 		if !waited(ctx, 5*time.Second) {
 			return nil
 		}

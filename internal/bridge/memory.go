@@ -16,12 +16,15 @@ import (
 type memory struct {
 	journal *journal.Journal
 	source  string
+	// removed is the operation whose listener we have removed. That must not be
+	// forgotten where it cannot be stored: the slot may be another client's since.
+	removed string
 }
 
-var _ connect.ResumeStore = memory{}
+var _ connect.ResumeStore = (*memory)(nil)
 
 // Load returns the stored resume point.
-func (m memory) Load() (connect.ResumePoint, bool, error) {
+func (m *memory) Load() (connect.ResumePoint, bool, error) {
 	blob, ok, err := m.journal.State().Resume(m.source)
 	if err != nil || !ok {
 		return connect.ResumePoint{}, false, err
@@ -30,17 +33,21 @@ func (m memory) Load() (connect.ResumePoint, bool, error) {
 	if err := json.Unmarshal(blob, &p); err != nil {
 		return p, false, fmt.Errorf("decode resume point of source %s: %w", m.source, err)
 	}
+	p.Removed = p.Removed || m.removed != "" && m.removed == p.OperationID
 	return p, p != connect.ResumePoint{}, nil
 }
 
 // holds says whether an operation of ours may still hold the bus of the session.
-func (m memory) holds(session *connect.Session) (bool, error) {
+func (m *memory) holds(session *connect.Session) (bool, error) {
 	p, ok, err := m.Load()
 	return ok && !p.Silent && p.UserID == session.UserID() && p.SessionID == session.ID(), err
 }
 
 // Save stores a resume point durably.
-func (m memory) Save(p connect.ResumePoint) error {
+func (m *memory) Save(p connect.ResumePoint) error {
+	if p.Removed {
+		m.removed = p.OperationID
+	}
 	blob, err := json.Marshal(p)
 	if err != nil {
 		return fmt.Errorf("encode resume point of source %s: %w", m.source, err)
@@ -50,7 +57,7 @@ func (m memory) Save(p connect.ResumePoint) error {
 
 // recall restores an admission: the stored marks, and then the records that came
 // after them.
-func (m memory) recall(ctx context.Context, a *listener.Admission) error {
+func (m *memory) recall(ctx context.Context, a *listener.Admission) error {
 	covered, blob, ok, err := m.journal.State().Marks(m.source)
 	if err != nil {
 		return fmt.Errorf("read marks of source %s: %w", m.source, err)
@@ -65,7 +72,7 @@ func (m memory) recall(ctx context.Context, a *listener.Admission) error {
 }
 
 // replay moves the marks over the source's records from one sequence to another.
-func (m memory) replay(ctx context.Context, a *listener.Admission, from, to uint64) (err error) {
+func (m *memory) replay(ctx context.Context, a *listener.Admission, from, to uint64) (err error) {
 	if from >= to {
 		return nil
 	}
@@ -91,7 +98,7 @@ func (m memory) replay(ctx context.Context, a *listener.Admission, from, to uint
 
 // note stores the marks, if nothing is under way, so that retention may delete
 // the records that they cover.
-func (m memory) note(a *listener.Admission) error {
+func (m *memory) note(a *listener.Admission) error {
 	_, err := a.Snapshot(func(blob []byte) error {
 		_, next := m.journal.Bounds()
 		return m.journal.State().SaveMarks(m.source, next, blob)
@@ -104,7 +111,7 @@ func (m memory) note(a *listener.Admission) error {
 
 // covered is the sequence before which the stored marks make the records of this
 // source dispensable.
-func (m memory) covered() (uint64, error) {
+func (m *memory) covered() (uint64, error) {
 	covered, _, _, err := m.journal.State().Marks(m.source)
 	if err != nil {
 		return 0, fmt.Errorf("read marks of source %s: %w", m.source, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"time"
 
@@ -46,6 +47,8 @@ func (s *source) recover(ctx context.Context, why error) error {
 		return s.finished(ctx, why)
 	case errors.Is(why, connect.ErrBusTaken):
 		return s.shut(ctx)
+	case errors.Is(why, io.EOF):
+		return nil // the rest of a bus that we have removed has been read
 	case errors.Is(why, connect.ErrBusRemoved):
 		s.states.tell(ctx, busLost, "somebody removed our listener, or the session is closing")
 		return s.again(ctx, afterRemove)

@@ -21,7 +21,7 @@ type source struct {
 	cfg     configs.Source
 	client  *connect.Client
 	journal *journal.Journal
-	memory  memory
+	memory  *memory
 	states  *states
 	log     *slog.Logger
 	// admission is made anew when its marks got ahead of the journal.
@@ -47,7 +47,7 @@ func openSources(ctx context.Context, configured []configs.Source, client *conne
 	for _, cfg := range configured {
 		log := log.With("source", cfg.Name)
 		s := &source{
-			cfg: cfg, client: client, journal: j, memory: memory{j, cfg.Name},
+			cfg: cfg, client: client, journal: j, memory: &memory{journal: j, source: cfg.Name},
 			states: &states{source: cfg.Name, journal: j, log: log}, log: log,
 		}
 		if err := s.remember(ctx); err != nil {

@@ -43,8 +43,9 @@ type states struct {
 	journal *journal.Journal
 	log     *slog.Logger
 
-	mu  sync.Mutex
-	now change
+	mu   sync.Mutex
+	now  change
+	kept bool // the journal has it
 }
 
 // follow names the session that the states from now on are of.
@@ -62,36 +63,37 @@ func (s *states) hold(operationID string) {
 }
 
 // tell tells a state if it is news. A journal that cannot take the event does not
-// hold it up: the log has it.
+// hold it up: the log has it, and the journal gets it when the state is told again.
 func (s *states) tell(ctx context.Context, state busState, reason string) {
-	if err := s.record(ctx, state, reason); err != nil {
+	if news, err := s.record(ctx, state, reason); err != nil && news {
 		s.log.Error("the change of the bus is not in the journal", "state", state, "err", err)
 	}
 }
 
-// record tells a state if it is news, and reports whether the journal has it.
-func (s *states) record(ctx context.Context, state busState, reason string) error {
+// record tells a state if it is news or not in the journal yet, and reports whether
+// it is news; without an error the journal has it.
+func (s *states) record(ctx context.Context, state busState, reason string) (news bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.now.State == state && s.now.Reason == reason {
-		return nil
+	if news = s.now.State != state || s.now.Reason != reason; news {
+		s.now.Source, s.now.Previous, s.now.State, s.now.Reason = s.source, s.now.State, state, reason
+		s.kept = false
+		s.log.Log(ctx, s.now.level(), "bus", "state", state, "reason", reason)
 	}
-	c := s.now
-	c.Source, c.Previous, c.State, c.Reason = s.source, s.now.State, state, reason
-	if s.now.State != state || s.now.Reason != reason {
-		s.log.Log(ctx, c.level(), "bus", "state", state, "reason", reason)
+	if s.kept {
+		return news, nil
 	}
-	e, err := c.event(time.Now().UTC())
+	e, err := s.now.event(time.Now().UTC())
 	if err != nil {
-		return err
+		return news, err
 	}
 	writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWrite)
 	defer cancel()
 	if _, err := s.journal.Append(writing, listener.EncodeRecord(e)); err != nil {
-		return fmt.Errorf("append to journal: %w", err)
+		return news, fmt.Errorf("append to journal: %w", err)
 	}
-	s.now = c
-	return nil
+	s.kept = true
+	return news, nil
 }
 
 // event is the change as an event of the journal, which gives it its id.

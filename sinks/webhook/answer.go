@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strings"
 	"unicode"
 )
@@ -19,7 +18,8 @@ type StatusError struct {
 	Code int
 	// Body is the beginning of the answer's body, on one line.
 	Body string
-	// Location is where a redirect points, without user, password and query.
+	// Location is where a redirect points, without what may be secret: as a rule its
+	// path is that of the configured address.
 	Location string
 
 	url string
@@ -68,9 +68,5 @@ func shownLocation(res *http.Response) string {
 	if err != nil {
 		return ""
 	}
-	shown := (&url.URL{Scheme: to.Scheme, Host: to.Host, Path: to.Path, RawPath: to.RawPath}).String()
-	if to.RawQuery != "" {
-		shown += "?…"
-	}
-	return shown
+	return masked(to)
 }

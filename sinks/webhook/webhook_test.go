@@ -78,8 +78,8 @@ func TestAnswers(t *testing.T) {
 	}{
 		{500, "", "", "500 Internal Server Error"},
 		{422, "no\nsuch\t\x1b[31m field \xff" + strings.Repeat("x", 10_000), "", "422 Unprocessable Entity: no such [31m field xxx"},
-		{301, "", "/hook/new?token=secret", "301 Moved Permanently, a redirect to http://host/hook/new?…, which is not followed; set url to the final address"},
-		{307, "", "https://user:secret@other.example/", "307 Temporary Redirect, a redirect to https://other.example/, which is not followed"},
+		{301, "", "/hook/secret?token=secret", "301 Moved Permanently, a redirect to http://host/…, which is not followed; set url to the final address"},
+		{307, "", "https://user:secret@other.example/", "307 Temporary Redirect, a redirect to https://other.example/…, which is not followed"},
 		{304, "", "", "304 Not Modified"},
 		{410, "gone", "", "410 Gone: gone"},
 	} {
