@@ -179,6 +179,26 @@ func TestTwelveMinutesOfOutage(t *testing.T) {
 	})
 }
 
+// A server that was frozen can be connected to all the time; that it is back shows by
+// the answer to a question.
+func TestAnAnswerElsewhereEndsTheWait(t *testing.T) {
+	inWorld(t, connecttest.Options{}, func(t *testing.T, w *world) {
+		b := w.open()
+		w.server.FailNext(sparkpb.ReattachExecuteMethod, 5, status.Error(codes.Unavailable, "overloaded"))
+		w.server.Disconnect()
+		w.emit(0, 1)
+		w.quiet(b, 30*time.Second) // the next try is 51 s after the last
+		if err := w.s.Probe(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		w.expect(b, 0, 1, true)
+		if waited := time.Since(began); waited > time.Second {
+			t.Errorf("read on after %v", waited)
+		}
+	})
+}
+
 func TestWeatherOnTheStream(t *testing.T) {
 	for name, fault := range map[string]connecttest.Fault{
 		"proxy error":     {Err: status.Error(codes.Internal, "stream terminated by RST_STREAM")},

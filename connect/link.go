@@ -38,9 +38,10 @@ type link struct {
 	dial func(*wire) (*grpc.ClientConn, error)
 	log  *slog.Logger
 
-	mu     sync.Mutex
-	wire   *wire
-	closed bool
+	mu       sync.Mutex
+	wire     *wire
+	closed   bool
+	answered chan struct{} // closed when a call is answered, nil while nobody waits for that
 }
 
 // wire is one gRPC connection. It hears of everything that arrives on it.
@@ -89,7 +90,30 @@ func (l *link) call(ctx context.Context, bound time.Duration, do func(context.Co
 	if err != nil && errors.Is(bounded.Err(), context.DeadlineExceeded) && time.Since(began) >= callTime/2 {
 		l.unanswered(w)
 	}
+	if err == nil {
+		l.wake()
+	}
 	return err
+}
+
+// wake ends the pauses of others: the server answers.
+func (l *link) wake() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.answered != nil {
+		close(l.answered)
+		l.answered = nil
+	}
+}
+
+// answer returns a channel that is closed when the next call is answered.
+func (l *link) answer() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.answered == nil {
+		l.answered = make(chan struct{})
+	}
+	return l.answered
 }
 
 // unanswered counts a call that got no answer, and replaces the connection when
@@ -112,8 +136,8 @@ func (l *link) unanswered(w *wire) {
 	_ = w.conn.Close() // it only fails when it is closed already
 }
 
-// pause waits before another try: floor in any case, and then until d is over or
-// the server can be connected to again, whichever is first. gRPC connects on its
+// pause waits before another try: floor in any case, and then until d is over, the
+// server can be connected to again, or it has answered another call, whichever is first. gRPC connects on its
 // own, but a call made while it pauses itself is refused with the last failure, as
 // if it were made now.
 func (l *link) pause(ctx context.Context, d, floor time.Duration) error {
@@ -123,7 +147,7 @@ func (l *link) pause(ctx context.Context, d, floor time.Duration) error {
 	}
 	conn := l.current().conn
 	if conn.GetState() == connectivity.Ready {
-		return sleep(ctx, d-patience)
+		return sleepUnless(ctx, l.answer(), d-patience)
 	}
 	// Even a short wait leaves gRPC a moment to connect.
 	rest, cancel := context.WithTimeout(ctx, max(d-patience, firstWait))
@@ -139,7 +163,10 @@ func (l *link) pause(ctx context.Context, d, floor time.Duration) error {
 }
 
 // sleep waits for d or the end of ctx.
-func sleep(ctx context.Context, d time.Duration) error {
+func sleep(ctx context.Context, d time.Duration) error { return sleepUnless(ctx, nil, d) }
+
+// sleepUnless is a sleep that ends at once when enough is closed.
+func sleepUnless(ctx context.Context, enough <-chan struct{}, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()
 	}
@@ -147,6 +174,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	defer t.Stop()
 	select {
 	case <-t.C:
+		return ctx.Err()
+	case <-enough:
 		return ctx.Err()
 	case <-ctx.Done():
 		return ctx.Err()

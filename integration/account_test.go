@@ -5,6 +5,7 @@ package integration
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -113,8 +114,48 @@ func (a account) check(source string, events []listener.Event) origins {
 		}
 		a.checkRun(run, want[run.RunID], got)
 	}
+	a.checkSuccession(events)
 	a.t.Logf("progress in the journal: %v", came)
 	return came
+}
+
+// checkSuccession requires that the runs of one query do not mingle.
+func (a account) checkSuccession(events []listener.Event) {
+	a.t.Helper()
+	order := map[string]int{} // by run
+	for i, run := range a.runs {
+		order[run.RunID] = i
+	}
+	newest := map[string]int{} // by query
+	for _, e := range events {
+		i, known := order[e.RunID]
+		if known && i < newest[e.QueryID] {
+			a.t.Errorf("journal: %s comes behind an event of the next run, %s", e.ID, a.runs[newest[e.QueryID]].RunID)
+		}
+		newest[e.QueryID] = max(newest[e.QueryID], i)
+	}
+}
+
+// checkDialect requires that what was asked for looks like what comes by the bus: of a run
+// that has had both, the same keys.
+func checkDialect(t *testing.T, run servers.Fact, got []listener.Event) {
+	t.Helper()
+	keys, asked := map[bool]map[string]bool{true: {}, false: {}}, map[bool]int{}
+	for _, e := range got {
+		if e.Kind != listener.Progress {
+			continue
+		}
+		byBus := e.Origin == listener.OriginBus
+		asked[byBus]++
+		var document map[string]json.RawMessage
+		requireNoError(t, json.Unmarshal(e.Payload, &document))
+		for key := range document {
+			keys[byBus][key] = true
+		}
+	}
+	if asked[true] > 2 && asked[false] > 2 && !maps.Equal(keys[true], keys[false]) {
+		t.Errorf("journal: progress of run %s has the keys %v by the bus, and %v asked for", run.RunID, keys[true], keys[false])
+	}
 }
 
 // checkRun holds what is in the journal of one run against what Spark logged of it.
@@ -150,6 +191,7 @@ func (a account) checkRun(run servers.Fact, want []expected, got []listener.Even
 	}
 	a.checkMissing(want, have, spans)
 	a.checkEnd(run, want, got)
+	checkDialect(a.t, run, got)
 }
 
 // checkMissing decides whether what the journal lacks of a run may be missing.

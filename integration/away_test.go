@@ -3,6 +3,7 @@
 package integration
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -85,8 +86,9 @@ func TestBackTooLate(t *testing.T) {
 func backTooLate(t *testing.T, spark *servers.Spark, forgets bool) {
 	const source = "late"
 	args := []string{"--fail-after", "6"}
+	const kept = 5
 	if forgets {
-		args = append(args, "--conf", "spark.sql.streaming.numRecentProgressUpdates=5")
+		args = append(args, "--conf", fmt.Sprintf("spark.sql.streaming.numRecentProgressUpdates=%d", kept))
 	}
 	session := openSession(t, spark, args...)
 	sink := opened(webhookSink(t, "webhook"))[0]
@@ -100,12 +102,16 @@ func backTooLate(t *testing.T, spark *servers.Spark, forgets bool) {
 	}
 	lines, _ := bridge.said.all()
 	bridge.Kill()
+	had := session.countInLog("progress", run)
 	if !forgets { // of a run that it has not seen, the bridge cannot know what is missing
 		session.start("odd")
 	}
 	session.stop("unnamed")
 	again(t, "the failure", func() bool { return failures(session) == 2 })
 	batchesFor(session, run, abandoned)
+	if forgets {
+		again(t, "more batches than Spark keeps", func() bool { return session.countInLog("progress", run) > had+kept })
+	}
 	requireNoError(t, bridge.Restart(t.Context()))
 	bridge.attached(len(lines))
 

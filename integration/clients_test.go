@@ -17,6 +17,10 @@ func client(t *testing.T, spark *servers.Spark, id string) *connect.Session {
 	t.Helper()
 	remote, err := connect.ParseRemote(spark.Session(user, id))
 	requireNoError(t, err)
+	if token := spark.Token(); token != "" {
+		remote, err = remote.WithToken(token)
+		requireNoError(t, err)
+	}
 	session, err := connect.NewClient(connect.ClientOptions{}).Session(remote)
 	requireNoError(t, err)
 	t.Cleanup(func() { requireNoError(t, session.Close()) })

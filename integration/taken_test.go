@@ -69,7 +69,7 @@ func TestTakenBusIsPolled(t *testing.T) {
 func TestTakeover(t *testing.T) {
 	t.Parallel()
 	const source = "takeover"
-	session := openSession(t, shared.spark42.get(t))
+	session := openSession(t, shared.spark40.get(t))
 	owner := startOwner(session)
 	owner.await("held")
 	run := session.start("healthy")
@@ -77,7 +77,7 @@ func TestTakeover(t *testing.T) {
 	sink := opened(webhookSink(t, "webhook"))[0]
 	wire := tapWire(t, session.spark.Remote())
 	config := configure(t, source, wire.remote(session.id), sink)
-	config.source()["takeover"] = true
+	config.source()["token"], config.source()["takeover"] = token40, true
 	bridge := startBridge(t, source, config)
 	bridge.await("that the bus is taken over", 0, isBus("taken", "takeover: true"))
 	bridge.attached(0)
@@ -101,11 +101,11 @@ func TestTakeover(t *testing.T) {
 func TestModePoll(t *testing.T) {
 	t.Parallel()
 	const source = "poll"
-	session := openSession(t, shared.spark42.get(t), "--fail-after", "6")
+	session := openSession(t, shared.spark40.get(t), "--fail-after", "6")
 	sink := opened(webhookSink(t, "webhook"))[0]
 	wire := tapWire(t, session.spark.Remote())
 	config := configure(t, source, wire.remote(session.id), sink)
-	config.source()["mode"] = "poll"
+	config.source()["token"], config.source()["mode"] = token40, "poll"
 	bridge := startBridge(t, source, config)
 	bridge.await("that the session is polled", 0, isBus("polling", "mode: poll"))
 	run := session.start("healthy")
@@ -114,7 +114,9 @@ func TestModePoll(t *testing.T) {
 	session.start("failing")
 	sink.awaitCount(t, "events", 3, progressOf(run))
 	startOwner(session).await("held") // it would hang if the bus were held
-	batchesFor(session, run, 11*time.Second)
+	session.stop("healthy")
+	goesOn := session.start("healthy") // from its checkpoint
+	batchesFor(session, goesOn, 11*time.Second)
 	session.stop("healthy", "stateful", "idle")
 	came := finish(t, bridge, source, config.journal(), sink, account{session: session, idles: true})
 	if came[listener.OriginPoll] == 0 || came[listener.OriginBus] > 0 {

@@ -121,7 +121,7 @@ func within(t *testing.T, limit time.Duration) context.Context {
 }
 
 // patience is far above what any step takes, since machines that run tests are often busy.
-const patience = 90 * time.Second
+const patience = 3 * time.Minute
 
 // session is a session of a Spark server, made by a job that starts queries in it.
 type session struct {

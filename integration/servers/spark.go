@@ -82,6 +82,9 @@ func StartSpark(ctx context.Context, options SparkOptions) (*Spark, error) {
 // Port is where the server listens, on 127.0.0.1.
 func (s *Spark) Port() int { return s.port }
 
+// Token is what clients must show; empty where it asks for none.
+func (s *Spark) Token() string { return s.token }
+
 // Version is Spark's full version.
 func (s *Spark) Version() string { return s.parts.version }
 

