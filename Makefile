@@ -43,10 +43,12 @@ integration: servers ## run the tests against real Spark, Kafka and NATS
 servers: ## fetch the real servers into the cache (once)
 	$(FETCH) $(SERVERS)
 
+# Not by go run, which calls an end by Ctrl-C an error.
 .PHONY: demo
 demo: ## show it: real Spark, streaming queries, the bridge, events (DEMO_SECONDS=n ends it)
 	$(FETCH) java spark-4.2
-	go run ./integration/demo
+	go build -o bin/demo ./integration/demo
+	bin/demo
 
 .PHONY: soak
 soak: ## play SEEDS schedules of faults (1000); SEED=n plays one and shows what happens

@@ -68,7 +68,7 @@ func (s *source) leave(ctx context.Context, feed *listener.Feed) error {
 		return nil
 	}
 	if err := s.free(ctx, feed); err != nil {
-		s.log.Warn("the bus was not freed; spark frees it when it has seen no client for five minutes", "err", err)
+		s.log.Warn("the bus was not freed; a start within five minutes reads on in it, a later one takes it back", "err", err)
 		return err
 	}
 	s.states.tell(ctx, busClosed, "the bridge lets go of it")

@@ -3,4 +3,4 @@
 package bridge
 
 // defaultSeeds is few, since the race detector makes a schedule eight times as long.
-const defaultSeeds = 25
+const defaultSeeds = 15
