@@ -71,6 +71,17 @@ func (a *Admission) Follow(s Session) {
 	a.session = s
 }
 
+// Part forgets the runs that have no end yet: their session is not followed any
+// more, though they may go on. Nothing is known of their end, so none is inferred.
+func (a *Admission) Part() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, runID := range a.marks.Running() {
+		a.marks.InferEnd(runID, a.now())
+		a.life(runID).Owed = false
+	}
+}
+
 // read decodes a delivery.
 func (a *Admission) read(d Delivery) []Event {
 	events := make([]Event, len(d.Events))

@@ -182,7 +182,7 @@ func (d *demo) introduce() error {
 	}
 	d.out.say("\nTo try in another terminal while it runs:\n")
 	for _, hint := range []struct{ what, command string }{
-		{"subscribe to the ends of queries (the nats command is github.com/nats-io/natscli)", "nats sub -s " + d.broker.url() + " 'spark." + source + ".*.terminated'"},
+		{"subscribe to the ends of queries, with the nats command (nats-io/natscli)", "nats sub -s " + d.broker.url() + " 'spark." + source + ".*.terminated'"},
 		{"crash the bridge: it is started again, and no event is lost", fmt.Sprintf("kill -9 %d", d.bridge.Pid())},
 		{"read what the bridge says about itself", "tail -f " + d.in("bridge.log")},
 	} {

@@ -43,7 +43,7 @@ func (d *demo) stopBridge() error {
 
 func (d *demo) stopSpark() error { return errors.Join(d.job.Stop(), d.spark.Stop()) }
 
-// close stops whatever still runs, in the reverse order of the start.
+// close stops whatever still runs. The job is not asked: without its Spark it takes long to go.
 func (d *demo) close() error {
 	var errs []error
 	if d.bridge != nil {
@@ -57,7 +57,7 @@ func (d *demo) close() error {
 		d.broker.stop()
 	}
 	if d.job != nil {
-		errs = append(errs, d.job.Stop())
+		d.job.Kill()
 	}
 	if d.spark != nil {
 		errs = append(errs, d.spark.Stop())
@@ -77,8 +77,12 @@ func (d *demo) conclude(demanded bool) error {
 	d.out.table(s)
 	d.out.say("")
 	d.out.verdict(s)
-	d.out.say("\n%s\n", d.out.paint(dim, `Next: README.md (use it on a job of your own), docs/events.md (what is in an event),
-      configs/bridge.example.yaml (all keys), bin/bridge --help after "make build".`))
+	d.out.say(`
+Next:
+  README.md                    use it on a job of your own
+  docs/events.md               what is in an event
+  configs/bridge.example.yaml  all that can be configured
+`)
 	if demanded {
 		return s.lacking()
 	}

@@ -11,12 +11,16 @@ import (
 )
 
 // line is one event for people: when it arrived, at which sinks it is, what it says. It is made
-// for 80 columns, where the end of what is longer is cut; anything but a terminal gets it whole.
+// for 80 columns; of a batch the end is cut where there are fewer than it needs.
 func (s *screen) line(r row) string {
 	kind, query := r.event.kind(), cut(oneLine(r.event.Subject), 20)
 	head := fmt.Sprintf("%s %s %s %-8s ", s.paint(dim, r.time.Format(time.TimeOnly)), s.sinks(r),
 		s.paint(kindStyle(&r.event), fmt.Sprintf("%-10s", kind)), query)
-	return head + s.paint(detailStyle(&r.event), cut(details(&r.event), max(s.width()-visible(head), 20)))
+	text := details(&r.event, r.time.Location())
+	if kind == listener.Progress {
+		text = cut(text, max(s.width()-visible(head), 20))
+	}
+	return head + s.paint(detailStyle(&r.event), text)
 }
 
 // sinks has a mark for each sink that has the event.
@@ -59,13 +63,13 @@ func detailStyle(e *event) style {
 	return plain
 }
 
-// details is what the event says, by its kind.
-func details(e *event) string {
+// details is what the event says, by its kind, with times in a zone.
+func details(e *event, zone *time.Location) string {
 	switch e.kind() {
 	case listener.Started:
 		return "run " + cut(e.RunID, 9)
 	case listener.Progress:
-		return progress(&e.Data)
+		return progress(&e.Data, zone)
 	case listener.Idle:
 		return "no new data"
 	case listener.Terminated:
@@ -73,14 +77,14 @@ func details(e *event) string {
 	case listener.Gap:
 		return fmt.Sprintf("batches %d to %d: %s", e.Data.FromBatchID, e.Data.ToBatchID, e.Data.Reason)
 	case listener.BusState:
-		return oneLine(strings.TrimSpace(e.Data.State + " " + e.Data.Reason))
+		return oneLine(strings.Replace(e.Data.State+": "+e.Data.Reason, ": for ", " for ", 1))
 	default:
 		return oneLine(e.Type)
 	}
 }
 
 // progress is a batch in columns.
-func progress(d *document) string {
+func progress(d *document, zone *time.Location) string {
 	rate, duration := "-", "-"
 	if d.ProcessedRowsPerSecond != nil {
 		rate = fmt.Sprintf("%.1f", *d.ProcessedRowsPerSecond)
@@ -93,7 +97,7 @@ func progress(d *document) string {
 		text += fmt.Sprintf(", %d in state", stateRows(d))
 	}
 	if at, err := time.Parse(time.RFC3339, d.EventTime.Watermark); err == nil && at.Unix() > 0 {
-		text += ", watermark " + at.Local().Format(time.TimeOnly)
+		text += ", watermark " + at.In(zone).Format(time.TimeOnly)
 	}
 	return text
 }

@@ -26,7 +26,7 @@ func recorded(t *testing.T, file string) document {
 const sparkType = "org.apache.spark.sql.streaming.query."
 
 var (
-	noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.FixedZone("east", 3600))
 	both = [sinkCount]bool{true, true}
 )
 
@@ -40,7 +40,7 @@ func TestLine(t *testing.T) {
 		{both, event{Type: sparkType + "started", Subject: "orders", RunID: "b8908c12-d442-4335-9be1-00c06e56f370"},
 			"12:00:00 nats✓ webhook✓ started    orders   run b8908c12…"},
 		{both, event{Type: sparkType + "progress", Subject: "visits", Data: stateful},
-			"12:00:00 nats✓ webhook✓ progress   visits   batch 5     60 rows   20.9/s  2.9 s, 12 in state, watermark 18:16:57"},
+			"12:00:00 nats✓ webhook✓ progress   visits   batch 5     60 rows   20.9/s  2.9 s, 12 in state, watermark 19:16:57"},
 		{both, event{Type: sparkType + "progress", Subject: "visits", Data: document{BatchID: 1234, NumInputRows: 5}},
 			"12:00:00 nats✓ webhook✓ progress   visits   batch 1234    5 rows      -/s      -"},
 		{both, event{Type: sparkType + "idle", Subject: "files"},
@@ -55,6 +55,8 @@ func TestLine(t *testing.T) {
 			"12:00:00 nats✓ webhook✓ gap        orders   batches 3 to 5: not_received"},
 		{both, event{Type: "dev.sparkbridge.bus", Subject: "demo", Data: document{State: "waiting", Reason: "for the\nserver"}},
 			"12:00:00 nats✓ webhook✓ bus        demo     waiting for the server"},
+		{both, event{Type: "dev.sparkbridge.bus", Subject: "demo", Data: document{State: "attached", Reason: "events flow"}},
+			"12:00:00 nats✓ webhook✓ bus        demo     attached: events flow"},
 		{both, event{Type: sparkType + "unknown", Subject: "a name of more than twenty \x1b[31mcharacters"},
 			"12:00:00 nats✓ webhook✓ unknown    a name of more than… org.apache.spark.sql.streaming.query.unknown"},
 	} {

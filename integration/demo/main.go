@@ -71,10 +71,11 @@ func run(ctx context.Context, out *screen, length time.Duration) error {
 		return fmt.Errorf("make folder for the demo: %w", err)
 	}
 	err = newDemo(dir, out).run(ctx, length)
-	if err != nil && !errors.Is(err, errInterrupted) {
-		return &failedError{dir: dir, err: err}
+	var missing *servers.NotFetchedError
+	if err == nil || errors.Is(err, errInterrupted) || errors.As(err, &missing) {
+		return errors.Join(err, os.RemoveAll(dir))
 	}
-	return errors.Join(err, os.RemoveAll(dir))
+	return &failedError{dir: dir, err: err}
 }
 
 // failedError is a failure that left its logs in a folder.

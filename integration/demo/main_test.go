@@ -14,10 +14,7 @@ import (
 	"sparkbridge/integration/servers"
 )
 
-func TestMain(m *testing.M) {
-	time.Local = time.UTC // the demo shows local times
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestDemoSeconds(t *testing.T) {
 	for text, want := range map[string]time.Duration{"": 0, "60": time.Minute, "1": time.Second} {

@@ -29,7 +29,7 @@ func (d *demo) attach(ctx context.Context) error {
 }
 
 // show has the job start its queries, and shows events until ctx ends, or for a time that begins
-// with the first batch: how long Spark needs for that differs much between machines.
+// with the first batch, since how long Spark needs for that differs much between machines.
 func (d *demo) show(ctx context.Context, length time.Duration) error {
 	d.out.say("\nThe job starts three queries:")
 	for _, q := range queries {
@@ -40,18 +40,21 @@ func (d *demo) show(ctx context.Context, length time.Duration) error {
 	}
 	if length == 0 {
 		d.out.say("\nEvents until Ctrl-C:\n")
-		return d.watch(ctx, func() bool { return false })
+		return d.watch(ctx, d.orphaned)
 	}
 	d.out.say("\nEvents for %s from the first batch:\n", took(length))
 	ctx, cancel := context.WithTimeout(ctx, batchWithin+length)
 	defer cancel()
 	return d.watch(ctx, func() bool {
-		return !d.board.first.IsZero() && time.Since(d.board.first) > length
+		return d.orphaned() || !d.board.first.IsZero() && time.Since(d.board.first) > length
 	})
 }
 
-// watch shows what arrives, and starts the bridge again when it was killed, until done says so,
-// ctx ends or whoever started the demo is gone. It is an error when something else ends.
+// orphaned says that whoever started the demo is gone, such as a "go run" that was killed.
+func (d *demo) orphaned() bool { return os.Getppid() != d.parent }
+
+// watch shows what arrives, and starts the bridge again when it was killed, until done says so or
+// ctx ends. It is an error when something else ends by itself.
 func (d *demo) watch(ctx context.Context, done func() bool) error {
 	ticker := time.NewTicker(look)
 	defer ticker.Stop()
@@ -68,15 +71,12 @@ func (d *demo) watch(ctx context.Context, done func() bool) error {
 				return err
 			}
 		case <-d.spark.Exited():
-			return fmt.Errorf("Spark has ended by itself%s", tail(d.in("spark", "spark.log")))
+			return fmt.Errorf("the Spark server has ended by itself%s", tail(d.in("spark", "spark.log")))
 		case <-d.job.Exited():
 			return fmt.Errorf("the job has ended by itself%s", tail(d.in("spark", "job-1.log")))
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C:
-			if os.Getppid() != d.parent { // such as a "go run" that was killed
-				return nil
-			}
 		}
 		d.print(time.Now())
 	}

@@ -138,7 +138,6 @@ func (s *Spark) settings() map[string]string {
 		"spark.driver.bindAddress":           "127.0.0.1",
 		"spark.connect.grpc.binding.address": "127.0.0.1",
 		"spark.connect.grpc.binding.port":    strconv.Itoa(s.port),
-		"spark.local.dir":                    s.in("local"),
 		"spark.sql.warehouse.dir":            s.in("warehouse"),
 		"spark.sql.shuffle.partitions":       "2",
 		"spark.eventLog.enabled":             "true",
@@ -157,7 +156,7 @@ func (s *Spark) environment() []string {
 	env := slices.DeleteFunc(os.Environ(), func(entry string) bool {
 		return strings.HasPrefix(entry, "SPARK_") || strings.HasPrefix(entry, "PYSPARK_") || strings.HasPrefix(entry, "PYTHON")
 	})
-	return append(env, "SPARK_HOME="+s.parts.home, "SPARK_CONF_DIR="+s.in("conf"), "SPARK_LOCAL_IP=127.0.0.1",
+	return append(env, "SPARK_HOME="+s.parts.home, "SPARK_CONF_DIR="+s.in("conf"), "SPARK_LOCAL_IP=127.0.0.1", "SPARK_LOCAL_DIRS="+s.in("local"),
 		"PYSPARK_PYTHON="+s.parts.python, "PYTHONUNBUFFERED=1")
 }
 

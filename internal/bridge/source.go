@@ -106,6 +106,9 @@ func (s *source) followWhile(ctx context.Context, where place) (err error) {
 		s.watch(following, where, stop)
 	}()
 	err = s.follow(following)
+	if errors.Is(context.Cause(following), errMoved) {
+		s.admission.Load().Part()
+	}
 	stop(nil)
 	<-watched
 	return err
