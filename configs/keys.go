@@ -62,6 +62,7 @@ const (
 	shapeSize
 	shapeList
 	shapeMapping
+	shapeMap // a mapping with keys of the user's own
 )
 
 var (
@@ -84,6 +85,8 @@ func shapeOf(t reflect.Type) shape {
 		return shapeBool
 	case t.Kind() == reflect.Slice:
 		return shapeList
+	case t.Kind() == reflect.Map:
+		return shapeMap
 	case t.Kind() == reflect.Struct, t.Kind() == reflect.Pointer:
 		return shapeMapping
 	case t.Kind() >= reflect.Int && t.Kind() <= reflect.Int64:
@@ -96,7 +99,7 @@ func shapeOf(t reflect.Type) shape {
 func (s shape) wanted() string {
 	return [...]string{
 		"a text", "true or false", "a whole number", "a duration such as 5s or 1m", "a size such as 10GiB",
-		"a list (lines that start with - )", "a mapping (lines of key: value)",
+		"a list (lines that start with - )", "a mapping (lines of key: value)", "a mapping (lines of key: value)",
 	}[s]
 }
 
