@@ -2,6 +2,7 @@ package configs
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 )
@@ -103,5 +104,22 @@ func (s shape) wanted() string {
 	}[s]
 }
 
-// isSecret says that values of the type are not for showing.
-func isSecret(t reflect.Type) bool { return t == secretType || t == remoteType }
+// isSecret says that values of the type are not for showing, nor a text that was
+// written where a list or a mapping with secrets belongs.
+func isSecret(t reflect.Type) bool {
+	t = itemType(t)
+	if t == secretType || t == remoteType {
+		return true
+	}
+	return t.Kind() == reflect.Struct && shapeOf(t) == shapeMapping &&
+		slices.ContainsFunc(keysOf(t), func(k key) bool { return isSecret(k.typ) })
+}
+
+// itemType is the type of the items of a list or of the values of a map, of what a pointer points to, and
+// otherwise the type itself.
+func itemType(t reflect.Type) reflect.Type {
+	for t.Kind() == reflect.Slice || t.Kind() == reflect.Pointer || t.Kind() == reflect.Map {
+		t = t.Elem()
+	}
+	return t
+}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"reflect"
-	"slices"
 	"strings"
 
 	"sparkbridge/connect"
@@ -203,10 +202,18 @@ func addEach(p *problems, path string, t reflect.Type, err error) {
 	}
 }
 
-// isKey says that a name is that of a key, or of an item of its list.
-func isKey(t reflect.Type, name string) bool {
+// isKey says that a path is that of a key, or of an item of its list, or of a
+// key below it.
+func isKey(t reflect.Type, path string) bool {
+	name, rest, deeper := strings.Cut(path, ".")
 	name, _, _ = strings.Cut(name, "[")
-	return slices.Contains(keyNames(keysOf(t)), name)
+	for _, k := range keysOf(t) {
+		inner := itemType(k.typ)
+		if k.name == name && (!deeper || inner.Kind() == reflect.Struct && isKey(inner, rest)) {
+			return true
+		}
+	}
+	return false
 }
 
 // unique notes a name that was there before.

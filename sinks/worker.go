@@ -170,7 +170,7 @@ var errContract = errors.New("count does not fit, nothing is taken as delivered"
 
 // pause notes a failure and waits for the time of the next attempt.
 func (w *Worker) pause(ctx context.Context, err error, waiting []listener.Event) {
-	wait := w.backoff.next()
+	wait := max(w.backoff.next(), askedFor(err))
 	w.outage.fail(err, "waiting_from", waiting[0].Sequence, "retry_in", wait)
 	w.mu.Lock()
 	w.state.Err, w.state.Since, w.state.Failures = err, w.outage.since, w.outage.count
