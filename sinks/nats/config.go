@@ -21,13 +21,24 @@ type Config struct {
 	// it an event counts as delivered when the server has read it, whether or not
 	// anybody listens.
 	JetStream bool `yaml:"jetstream" default:"true" doc:"true: a stream acknowledges each event. false: plain NATS, nothing is kept for subscribers that are away."`
+
+	// Who we are: one of these, or a user or token in URL, or nothing. The files
+	// are read for each connection.
+	Token     sinks.Secret `yaml:"token" doc:"The token of a server that wants one."`
+	User      string       `yaml:"user" example:"bridge" doc:"The user of a server that wants a user and password."`
+	Password  sinks.Secret `yaml:"password" doc:"The password of user."`
+	NKeyFile  string       `yaml:"nkey_file" example:"/etc/bridge/user.nk" doc:"File with the seed (SU…) of a user's nkey."`
+	CredsFile string       `yaml:"creds_file" example:"/etc/bridge/user.creds" doc:"File with a user's JWT and seed, as nsc writes it."`
+
+	TLS    sinks.TLS `yaml:"tls" doc:"How the connection is secured. A server that wants TLS gets it without this too, if this machine trusts its certificate."`
+	Stream Stream    `yaml:"stream" doc:"The stream to make where none takes a subject. It is left out if somebody else makes the streams."`
 }
 
 // Validate returns all that is wrong with the configuration. Each error names
 // the field, its value and what would be right.
 func (c Config) Validate() error {
 	_, subjectErr := parseSubject(c.Subject)
-	return errors.Join(validateURL(c.URL), subjectErr)
+	return errors.Join(validateURL(c.URL), subjectErr, c.validateLogin(), c.TLS.Validate(), c.validateTransport(), c.validateStream())
 }
 
 func validateURL(list string) error {

@@ -37,6 +37,7 @@ type Sink struct {
 	cfg        Config
 	name       string
 	subject    *sinks.Template
+	stream     Stream // with its subjects; the zero value if none is to be made
 	ackTimeout time.Duration
 	log        *slog.Logger
 
@@ -56,7 +57,7 @@ func New(cfg Config, name string, log *slog.Logger) (*Sink, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Sink{cfg: cfg, name: name, subject: subject, ackTimeout: defaultAckTimeout, log: log.With("sink", name)}, nil
+	return &Sink{cfg: cfg, name: name, subject: subject, stream: cfg.Stream.over(subject), ackTimeout: defaultAckTimeout, log: log.With("sink", name)}, nil
 }
 
 // Deliver publishes the events in their order and waits for the acknowledgements,

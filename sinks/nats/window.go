@@ -36,6 +36,9 @@ func (p *session) publishWindow(ctx context.Context, events []listener.Event) (i
 		return acked, publishErr
 	}
 	p.routes.forget()
+	if errors.Is(err, jetstream.ErrNoStreamResponse) && p.mayMake() {
+		return acked, p.makeStream(ctx, window[acked].msg.Subject) // then the caller comes again with this event
+	}
 	if tooLarge(err) && p.shrink(ctx, window[acked]) {
 		return acked, nil // the caller comes again with this event, now to be cut
 	}
