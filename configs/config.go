@@ -32,6 +32,7 @@ type Config struct {
 	Sources []Source `yaml:"sources" required:"true" doc:"The Spark Connect sessions to listen to, one bus each."`
 	Journal Journal  `yaml:"journal" doc:"Where events are kept, and for how long."`
 	Sinks   []Sink   `yaml:"sinks" required:"true" doc:"Where events go. Every sink gets every event, at its own pace."`
+	HTTP    HTTP     `yaml:"http" doc:"The page, the API, metrics and health."`
 	Log     Log      `yaml:"log" doc:"What the bridge says about itself, on standard error."`
 }
 
@@ -47,6 +48,7 @@ type Source struct {
 	CreateSession bool             `yaml:"create_session" default:"false" doc:"true: make the session if it is missing, and attach at once."`
 	OnStop        OnStop           `yaml:"on_stop" default:"remove" enum:"remove,keep" doc:"remove: free the bus when the bridge stops. keep: leave it for a restart within five minutes."`
 	PollInterval  time.Duration    `yaml:"poll_interval" default:"5s" min:"100ms" doc:"How often Spark is asked which queries are active."`
+	Required      bool             `yaml:"required" default:"true" doc:"false: /readyz says ready also while this source is lost."`
 
 	DetachWhenIdle time.Duration `yaml:"detach_when_idle" default:"0s" doc:"Let go of a session that has had no active query for so long, so that Spark can close it; 0s never does."`
 }

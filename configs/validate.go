@@ -15,6 +15,7 @@ func (c *Config) validate(p *problems) {
 	checkTags(p, reflect.ValueOf(c).Elem(), "")
 	c.checkSources(p)
 	c.checkSinks(p)
+	c.HTTP.check(p)
 }
 
 // ParsedRemote returns the connection string in its parts, with the token of the

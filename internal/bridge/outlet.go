@@ -8,6 +8,7 @@ import (
 
 	"sparkbridge/configs"
 	"sparkbridge/internal/journal"
+	"sparkbridge/internal/watch"
 	"sparkbridge/sinks"
 	"sparkbridge/sinks/kafka"
 	"sparkbridge/sinks/nats"
@@ -17,10 +18,13 @@ import (
 // outlet is one configured sink: where it reads, what drives it, where it sends.
 type outlet struct {
 	name   string
+	kind   string // of the destination
 	reader *journal.Reader
 	sink   sinks.Sink
 	worker *sinks.Worker
 	state  *journal.State
+	// deliveries is the sink as the worker sees it.
+	deliveries *watch.Deliveries
 }
 
 // openOutlets opens a worker for each sink; none connects before it runs.
@@ -35,10 +39,11 @@ func openOutlets(configured []configs.Sink, j *journal.Journal, version string, 
 		if err != nil {
 			return nil, broken(err)
 		}
+		watched := watch.WatchSink(sink)
 		outlets = append(outlets, &outlet{
-			name: cfg.Name, reader: reader, sink: sink, state: j.State(),
+			name: cfg.Name, kind: kindOf(cfg), reader: reader, sink: sink, state: j.State(), deliveries: watched,
 			worker: sinks.NewWorker(sinks.Options{
-				Name: cfg.Name, Sink: sink, Source: tape{reader}, Cursor: cursor{j.State(), cfg.Name},
+				Name: cfg.Name, Sink: watched, Source: tape{reader}, Cursor: cursor{j.State(), cfg.Name},
 				Retry: sinks.Retry{Initial: cfg.Retry.Initial, Max: cfg.Retry.Max}, Log: log,
 			}),
 		})
@@ -56,6 +61,17 @@ func newSink(cfg configs.Sink, version string, log *slog.Logger) (sinks.Sink, er
 		return webhook.New(*cfg.Webhook, cfg.Name, version, log)
 	default:
 		return nil, fmt.Errorf("sink %s: one of nats, kafka and webhook must be set", cfg.Name)
+	}
+}
+
+func kindOf(cfg configs.Sink) string {
+	switch {
+	case cfg.NATS != nil:
+		return "nats"
+	case cfg.Kafka != nil:
+		return "kafka"
+	default:
+		return "webhook"
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"sparkbridge/internal/journal"
@@ -45,6 +46,24 @@ type states struct {
 
 	mu  sync.Mutex
 	now change
+	// shown is the newest state, for whoever asks; nil before the first.
+	shown atomic.Pointer[standing]
+}
+
+// standing is a state and since when it lasts.
+type standing struct {
+	change
+	since time.Time
+}
+
+// show lets others see a state. It needs no journal, so that they see it too while
+// that cannot be written.
+func (s *states) show(c change) {
+	now := &standing{c, time.Now()}
+	if before := s.shown.Load(); before != nil && before.State == c.State {
+		now.since = before.since
+	}
+	s.shown.Store(now)
 }
 
 // follow names the session that the states from now on are of.
@@ -80,6 +99,7 @@ func (s *states) record(ctx context.Context, state busState, reason string) erro
 	c.Source, c.Previous, c.State, c.Reason = s.source, s.now.State, state, reason
 	if s.now.State != state || s.now.Reason != reason {
 		s.log.Log(ctx, c.level(), "bus", "state", state, "reason", reason)
+		s.show(c)
 	}
 	e, err := c.event(time.Now().UTC())
 	if err != nil {

@@ -35,6 +35,9 @@ func (t tape) Next(ctx context.Context, maxEvents, maxBytes int) ([]listener.Eve
 	return events, nil
 }
 
+// Close lets go of the journal.
+func (t tape) Close() error { return t.reader.Close() }
+
 // cursor is the stored place of one sink.
 type cursor struct {
 	state *journal.State
