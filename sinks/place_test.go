@@ -57,7 +57,7 @@ func TestTemplateErrorsNameWhatIsWrong(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                   "template is empty",
 		"spark.{querry}":     `template "spark.{querry}": unknown name {querry}; use {source}, {query}, {kind}, {query_id}, {run_id} or {labels.name}`,
-		"spark.{labels.}":     "unknown name {labels.}",
+		"spark.{labels.}":    "unknown name {labels.}",
 		"spark.{}":           "unknown name {}",
 		"spark.{source":      `template "spark.{source": a { without its }`,
 		"spark.source}.x":    "a } without its {",

@@ -147,6 +147,9 @@ func (j *Journal) load() error {
 	if err != nil {
 		return err
 	}
+	if err := addShelves(s.db); err != nil {
+		return errors.Join(fmt.Errorf("prepare state: %w", err), s.db.Close())
+	}
 	j.state = &State{db: s.db, end: func() uint64 { _, next := j.Bounds(); return next }, disturb: j.o.Disturb}
 	j.id, j.codec = s.facts.journal, newCodec(s.facts.journal)
 	if len(s.segments) == 0 {
