@@ -149,7 +149,7 @@ func (o *outlet) status(next uint64) watch.Sink {
 		at, _, _ = o.state.Cursor(o.name)
 	}
 	return watch.Sink{
-		Name: o.name, Kind: o.kind, Delivered: w.Delivered, Pending: next - min(at, next), Oldest: o.deliveries.Waiting(),
+		Name: o.name, Kind: o.kind, Delivered: w.Delivered, DeadLetters: w.Buried, Pending: next - min(at, next), Oldest: o.deliveries.Waiting(),
 		Error: errorText(w.Err), Since: w.Since, Failed: w.Failures, Failures: o.deliveries.Failures(), Took: o.deliveries.Took(),
 	}
 }
