@@ -17,14 +17,18 @@ type Config struct {
 	// Brokers are the addresses to ask for the cluster, one is enough.
 	Brokers []string `yaml:"brokers" required:"true" example:"[localhost:9092]" doc:"Addresses, host:port, of one or more brokers; the others of the cluster are found through them."`
 	// Topic is a topic's name, or a template that makes one from each event, see
-	// sinks.ParseTemplate. Topics are not created.
-	Topic string `yaml:"topic" default:"spark-query-events" doc:"Topic that takes the events, which must exist; may be a template with {source}, {query}, {kind}, {query_id} and {run_id}."`
+	// sinks.ParseTemplate.
+	Topic string `yaml:"topic" default:"spark-query-events" doc:"Topic that takes the events; may be a template with {source}, {query}, {kind}, {query_id} and {run_id}."`
+
+	CreateTopic CreateTopic `yaml:"create_topic" doc:"How to make a topic that is missing. Without it, topics must exist."`
+	TLS         sinks.TLS   `yaml:"tls" doc:"How connections to the brokers are secured; without it they are not."`
+	SASL        SASL        `yaml:"sasl" doc:"The user to log in as, where the brokers want one."`
 }
 
 // Validate returns all that is wrong with the configuration. Each error names
 // the field, its value and what would be right.
 func (c Config) Validate() error {
-	problems := make([]error, 0, len(c.Brokers)+2)
+	problems := make([]error, 0, len(c.Brokers)+5)
 	if len(c.Brokers) == 0 {
 		problems = append(problems, errors.New("brokers: is missing; list at least one address, such as [localhost:9092]"))
 	}
@@ -34,7 +38,7 @@ func (c Config) Validate() error {
 		}
 	}
 	_, err := parseTopic(c.Topic)
-	return errors.Join(append(problems, err)...)
+	return errors.Join(append(problems, err, c.CreateTopic.validate(), c.TLS.Validate(), c.validateLogin())...)
 }
 
 func validateBroker(broker string) error {

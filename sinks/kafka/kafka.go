@@ -21,7 +21,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -46,6 +46,8 @@ type Sink struct {
 	limits *limits
 	log    *slog.Logger
 
+	ambiguous atomic.Uint64
+
 	left   chan struct{} // closed at the end of a write whose Deliver was cancelled; nil if there is none
 	closed bool
 }
@@ -67,8 +69,13 @@ func newSink(cfg Config, name string, log *slog.Logger, timeout time.Duration) (
 	if err != nil {
 		return nil, err
 	}
-	dialer := newDialer()
+	mechanism, err := cfg.SASL.mechanism()
+	if err != nil {
+		return nil, err
+	}
+	dialer := newDialer(cfg.TLS)
 	transport := &kafka.Transport{
+		SASL:        mechanism,
 		Dial:        dialer.dial,
 		DialTimeout: dialTimeout,
 		MetadataTTL: metadataTTL,
@@ -149,10 +156,12 @@ func (s *Sink) deliver(ctx context.Context, events []listener.Event) (int, error
 	if err == nil {
 		return len(round), nil
 	}
-	acked, err := firstFailure(err)
+	acked, first := firstFailure(err)
 	if ctx.Err() != nil {
 		return acked, ctx.Err()
 	}
+	s.countAmbiguous(err)
+	err = first
 	if errors.Is(err, kafka.MessageSizeTooLarge) || errors.Is(err, kafka.RecordListTooLarge) {
 		topic := round[acked].Topic
 		if s.limits.lower(ctx, round, topic) {
@@ -214,7 +223,7 @@ func (s *Sink) Close() error {
 	err := s.writer.Close()
 	s.writer.Transport.(*kafka.Transport).CloseIdleConnections()
 	if err != nil {
-		return fmt.Errorf("close writer to %s: %w", strings.Join(s.cfg.Brokers, ","), err)
+		return fmt.Errorf("close writer to %s: %w", s.brokers(), err)
 	}
 	return nil
 }

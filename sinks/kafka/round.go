@@ -20,7 +20,7 @@ func (s *Sink) round(ctx context.Context, events []listener.Event) ([]kafka.Mess
 	bytes := make(map[string]int)
 	for i := range events[:cap(round)] {
 		topic := s.topic.Place(&events[i])
-		limit, err := s.limits.of(ctx, topic)
+		limit, err := s.limit(ctx, topic)
 		if err != nil && i > 0 {
 			return round, nil // the events before can go; this one is then the first
 		}
