@@ -109,7 +109,7 @@ func (c *Config) addFlagSinks(p *problems, f Flags) {
 // addFlagSink adds a sink named after its kind, from the second on with a number.
 // The names stay the same from start to start: the journal knows sinks by them.
 func (c *Config) addFlagSink(p *problems, kind string, s Sink) {
-	setDefaults(reflect.ValueOf(&s.Retry).Elem())
+	setDefaults(reflect.ValueOf(&s).Elem())
 	s.Name = kind
 	for n := 2; c.hasSink(s.Name); n++ {
 		s.Name = kind + "-" + strconv.Itoa(n)

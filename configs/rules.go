@@ -39,7 +39,7 @@ func (k key) check(p *problems, v reflect.Value, path string) {
 		p.add(path, "is required: %s", k.advice())
 	case k.enum != nil && v.Kind() == reflect.Slice:
 		k.checkItems(p, v, path)
-	case k.enum != nil && !slices.Contains(k.enum, text):
+	case k.enum != nil && !slices.Contains(k.enum, text) && (text != "" || k.fallback != ""):
 		p.add(path, "%s is not known: use %s", p.quote(path, text), strings.Join(k.enum, " or "))
 	case k.pattern != "" && text != "" && !regexp.MustCompile(k.pattern).MatchString(text):
 		p.add(path, "%s has another form than it may: use %s", p.quote(path, text), cmp.Or(k.formText, k.pattern))

@@ -55,6 +55,7 @@ func (c *Config) checkSources(p *problems) {
 		s, path := &c.Sources[i], index("sources", i)
 		unique(p, names, s.Name, join(path, "name"))
 		s.check(p, path, sessions)
+		s.checkLabels(p, path)
 	}
 }
 
@@ -130,6 +131,7 @@ func (c *Config) checkSinks(p *problems) {
 		s, path := &c.Sinks[i], index("sinks", i)
 		unique(p, names, s.Name, join(path, "name"))
 		s.check(p, path)
+		c.checkRoute(p, s, path)
 	}
 }
 
@@ -210,7 +212,7 @@ func isKey(t reflect.Type, path string) bool {
 	name, _, _ = strings.Cut(name, "[")
 	for _, k := range keysOf(t) {
 		inner := itemType(k.typ)
-		if k.name == name && (!deeper || inner.Kind() == reflect.Struct && isKey(inner, rest)) {
+		if k.name == name && (!deeper || k.typ.Kind() == reflect.Map || inner.Kind() == reflect.Struct && isKey(inner, rest)) {
 			return true
 		}
 	}

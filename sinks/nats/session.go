@@ -22,6 +22,7 @@ type session struct {
 	js         jetstream.JetStream
 	dialer     *dialer
 	subject    *sinks.Template
+	form       form
 	stream     Stream
 	ackTimeout time.Duration
 	routes     routes
@@ -39,7 +40,7 @@ func (s *Sink) connect(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &session{dialer: &dialer{ctx: ctx}, subject: s.subject, stream: s.stream, ackTimeout: s.ackTimeout, gone: make(chan struct{})}
+	p := &session{dialer: &dialer{ctx: ctx}, subject: s.subject, form: s.form, stream: s.stream, ackTimeout: s.ackTimeout, gone: make(chan struct{})}
 	p.over, p.end = context.WithCancelCause(context.Background())
 	stop := context.AfterFunc(ctx, p.dialer.cut)
 	defer stop()
