@@ -58,7 +58,7 @@ func segmentBytes(maxBytes int64) int64 {
 // order in which the events go.
 func carry(ctx context.Context, cfg *configs.Config, j *journal.Journal, client *connect.Client, log *slog.Logger, f *face) error {
 	defer f.close()
-	outlets, err := openOutlets(cfg.Sinks, j, f.version, log)
+	outlets, err := openOutlets(cfg, j, f.version, log)
 	if err != nil {
 		return err
 	}
