@@ -77,7 +77,9 @@ func newSink(cfg configs.Sink, labels sinks.Labels, version string, log *slog.Lo
 		c.Format, c.Labels = cfg.Format, labels
 		return nats.New(c, cfg.Name, log)
 	case cfg.Kafka != nil:
-		return kafka.New(*cfg.Kafka, cfg.Name, log)
+		c := *cfg.Kafka
+		c.Format, c.Labels = cfg.Format, labels
+		return kafka.New(c, cfg.Name, log)
 	case cfg.Webhook != nil:
 		return webhook.New(*cfg.Webhook, cfg.Name, version, log)
 	default:

@@ -41,6 +41,7 @@ const (
 type Sink struct {
 	cfg    Config
 	topic  *sinks.Template
+	form   form
 	dialer *dialer
 	writer *kafka.Writer
 	limits *limits
@@ -69,6 +70,10 @@ func newSink(cfg Config, name string, log *slog.Logger, timeout time.Duration) (
 	if err != nil {
 		return nil, err
 	}
+	form, err := cfg.form()
+	if err != nil {
+		return nil, err
+	}
 	mechanism, err := cfg.SASL.mechanism()
 	if err != nil {
 		return nil, err
@@ -86,7 +91,7 @@ func newSink(cfg Config, name string, log *slog.Logger, timeout time.Duration) (
 	}
 	cluster := kafka.TCP(cfg.Brokers...)
 	return &Sink{
-		cfg: cfg, topic: topic, dialer: dialer, log: log.With("sink", name),
+		cfg: cfg, topic: topic.With(cfg.Labels), form: form, dialer: dialer, log: log.With("sink", name),
 		writer: newWriter(cluster, transport, timeout),
 		limits: newLimits(&kafka.Client{Addr: cluster, Transport: transport, Timeout: timeout}),
 	}, nil
@@ -167,6 +172,9 @@ func (s *Sink) deliver(ctx context.Context, events []listener.Event) (int, error
 		if s.limits.lower(ctx, round, topic) {
 			s.log.Info("topic takes less than was sent; cutting to fit", "topic", topic, "max_bytes", s.limits.known[topic].bytes)
 			return acked, nil // the caller comes again, now with less
+		}
+		if alone(round, topic) {
+			return acked, sinks.Permanent(s.explain(topic, err))
 		}
 	} else {
 		s.limits.forget()

@@ -167,7 +167,10 @@ func TestMuteBroker(t *testing.T) {
 
 func TestRoundFitsTheTopicsLimits(t *testing.T) {
 	sink, _ := unreachable(t, "spark-{query}")
-	msg := message(new(progress("a", 0)), "spark-a", 1<<20)
+	msg, err := (&form{}).message(new(progress("a", 0)), "spark-a", 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
 	size := recordSize(&msg)
 	sink.limits.set("spark-a", 2*size+10)
 	sink.limits.set("spark-b", 100*size)
