@@ -112,8 +112,11 @@ func (c Config) refused(err error) error {
 		}
 	}
 	next := sinks.TLSAdvice(err)
-	if errors.Is(err, nats.ErrSecureConnWanted) {
+	switch {
+	case errors.Is(err, nats.ErrSecureConnWanted):
 		next = "the server offers no TLS: leave tls out, or take a server that does"
+	case next == "" && errors.Is(err, nats.ErrTLS): // it hung up before its reason could be read
+		next = "the server may refuse our certificate: set tls.cert_file and tls.key_file to one that it takes"
 	}
 	if next != "" {
 		next = "; " + next
@@ -139,5 +142,5 @@ func (c Config) correction() string {
 // unreached tells an error of the network from one that the server or our own
 // configuration has made.
 func unreached(err error) bool {
-	return errors.As(err, new(net.Error)) && sinks.TLSAdvice(err) == ""
+	return errors.As(err, new(net.Error)) && sinks.TLSAdvice(err) == "" && !errors.Is(err, nats.ErrTLS)
 }
