@@ -53,6 +53,20 @@ func FromFlags(f Flags, env Environment) (*Config, error) {
 	return cfg, nil
 }
 
+// SourceOf makes one source of a connection string, with its defaults and what the
+// environment fills in, and checks it. The error is an Errors.
+func SourceOf(remote string, env Environment) (Source, error) {
+	p := newProblems("")
+	p.flags["sources"] = "--remote"
+	cfg := defaults()
+	cfg.addFlagSource(p, remote, env)
+	cfg.checkSources(p)
+	if err := p.err(); err != nil {
+		return Source{}, err
+	}
+	return cfg.Sources[0], nil
+}
+
 func (c *Config) addFlagSource(p *problems, remote string, env Environment) {
 	if remote == "" {
 		remote, _ = env.Lookup(envRemote)

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+
+	"sparkbridge/internal/lines"
 )
 
 // finish ends the queries while the bridge still listens, then all processes, and then says
@@ -77,7 +79,7 @@ func (d *demo) conclude(demanded bool) error {
 	d.out.table(s)
 	d.out.say("")
 	d.out.verdict(s)
-	d.out.say("\n%s\n", d.out.paint(dim, `Next: README.md (use it on a job of your own), docs/events.md (what is in an event),
+	d.out.say("\n%s\n", d.out.paint(lines.Dim, `Next: README.md (use it on a job of your own), docs/events.md (what is in an event),
       configs/bridge.example.yaml (all keys), bin/bridge --help after "make build".`))
 	if demanded {
 		return s.lacking()
