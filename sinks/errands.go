@@ -48,6 +48,9 @@ func (w *Worker) replay(ctx context.Context, r Replay) (err error) {
 	saver := &replaySaver{w: w, replay: r}
 	p.move = saver.move
 	for ctx.Err() == nil {
+		if w.waker.take() && w.interrupted(ctx, r.ID) {
+			return nil
+		}
 		done, err := p.turn(ctx)
 		if err != nil {
 			return fmt.Errorf("read events: %w", err)
@@ -58,6 +61,18 @@ func (w *Worker) replay(ctx context.Context, r Replay) (err error) {
 		}
 	}
 	return saver.save()
+}
+
+// interrupted does during a replay what was asked for, and reports whether that was to
+// end it.
+func (w *Worker) interrupted(ctx context.Context, replay string) bool {
+	w.retryLetters(ctx)
+	first, ok, err := w.o.Replays.First()
+	if err != nil || ok && first.ID == replay {
+		return false
+	}
+	w.log.Info("replay is cancelled", "replay", replay)
+	return true
 }
 
 // replaySaver stores how far a replay is, once a second at most.

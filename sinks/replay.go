@@ -1,5 +1,14 @@
 package sinks
 
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"sparkbridge/listener"
+)
+
 // Replay is a range of the journal that a sink is to deliver once more, before it
 // goes on where it was.
 type Replay struct {
@@ -25,4 +34,25 @@ type Replays interface {
 	// Open reads the journal from a sequence up to one that is left out. Behind the
 	// last event Next returns io.EOF.
 	Open(from, to uint64) (source Source, close func() error, err error)
+}
+
+// Count tells how many events of a source that ends a sink wants.
+func Count(ctx context.Context, source Source, match Match, progressEvery time.Duration) (n int, err error) {
+	thin := newThinner(progressEvery)
+	pass := func(listener.Event) { n++ }
+	for {
+		events, err := source.Next(ctx, maxEvents, maxBytes)
+		switch {
+		case errors.Is(err, io.EOF):
+			thin.flush(pass)
+			return n, nil
+		case err != nil && !errors.As(err, new(*LostError)):
+			return 0, err
+		}
+		for _, e := range events {
+			if match.Wants(&e) {
+				thin.offer(e, pass, func(listener.Event) {})
+			}
+		}
+	}
 }

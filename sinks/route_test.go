@@ -131,3 +131,37 @@ func TestWakeInterruptsTheWait(t *testing.T) {
 		}
 	})
 }
+
+func TestAReplayCanBeCancelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &box{journal: lanes(1, 9), replays: []sinks.Replay{{ID: "r1", From: 1, To: 10}}}
+		s := &script{deliver: func(_ context.Context, events []listener.Event) (int, error) {
+			if events[0].Sequence >= 4 && events[0].Replay != "" {
+				return 0, errors.New("down")
+			}
+			return len(events), nil
+		}}
+		w, stop := s.run(t, b, nil)
+		time.Sleep(time.Minute)
+		_ = b.Finish("r1")
+		w.Wake()
+		s.fed <- events(20, 21)
+		time.Sleep(2 * time.Minute)
+		if err := stop(); err != nil || fmt.Sprint(s.got) != "[1 2 3 20 21]" || s.lastSaved() != 22 {
+			t.Errorf("stopped with %v, delivered %v, cursor %d", err, s.got, s.lastSaved())
+		}
+	})
+}
+
+func TestCountIsWhatAReplayDelivers(t *testing.T) {
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	all := lanes(2, 20)
+	for i := range all {
+		all[i].Recorded, all[i].Name = at.Add(time.Duration(i)*time.Second), all[i].QueryID
+	}
+	match, every := sinks.Match{Queries: []string{"q1"}}, 10*time.Second
+	source, _, _ := (&box{journal: all}).Open(3, 19)
+	if n, err := sinks.Count(t.Context(), source, match, every); n != 2 || err != nil {
+		t.Errorf("counted %d, %v; want the newest of q1 in each of two periods", n, err)
+	}
+}

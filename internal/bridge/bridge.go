@@ -76,6 +76,7 @@ func carry(ctx context.Context, cfg *configs.Config, j *journal.Journal, client 
 		running.Go(func() { abort(o.run(delivering)) })
 	}
 	running.Go(func() { keep(delivering, j, sources, log) })
+	running.Go(func() { serveCommands(delivering, cfg.Journal.Dir, j, outlets, log) })
 	f.journal, f.sources, f.outlets = j, sources, outlets
 	_, news := j.Bounds()
 	running.Go(func() { f.observe(delivering, news, log) })

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"sparkbridge/internal/control"
 	"sparkbridge/internal/journal"
 	"sparkbridge/sinks"
 )
@@ -21,7 +22,10 @@ type letters struct {
 	causes map[uint64]sinks.Cause // of all that there are
 }
 
-var _ sinks.Letters = (*letters)(nil)
+var (
+	_ sinks.Letters   = (*letters)(nil)
+	_ control.Letters = (*letters)(nil)
+)
 
 func openLetters(state *journal.State, sink string, limit int, log *slog.Logger) (*letters, error) {
 	l := &letters{state: state, sink: sink, max: limit, log: log.With("sink", sink), causes: map[uint64]sinks.Cause{}}
@@ -40,6 +44,10 @@ func openLetters(state *journal.State, sink string, limit int, log *slog.Logger)
 func (l *letters) Add(added ...sinks.Letter) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.add(added)
+}
+
+func (l *letters) add(added []sinks.Letter) error {
 	blobs := make(map[uint64][]byte, len(added))
 	news := 0
 	for _, letter := range added {
@@ -103,13 +111,8 @@ func (l *letters) List(from uint64) (list []sinks.Letter, err error) {
 
 // Drop deletes a letter.
 func (l *letters) Drop(sequence uint64) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if err := l.state.Change(journal.ShelfLetters, l.sink, nil, sequence); err != nil {
-		return err
-	}
-	delete(l.causes, sequence)
-	return nil
+	_, err := l.Discard([]uint64{sequence})
+	return err
 }
 
 // count is how many there are.
@@ -119,22 +122,41 @@ func (l *letters) count() int {
 	return len(l.causes)
 }
 
-// retry marks letters to be tried once more, all of them if none is named. It returns
+// Retry marks letters to be tried once more, all of them if none is named. It returns
 // which.
-func (l *letters) retry(named []uint64) (marked []uint64, err error) {
+func (l *letters) Retry(named []uint64) (marked []uint64, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	list, err := l.List(0)
 	if err != nil {
 		return nil, err
 	}
+	var chosen []sinks.Letter
 	for _, letter := range list {
-		if len(named) > 0 && !slices.Contains(named, letter.Event.Sequence) {
-			continue
+		if len(named) == 0 || slices.Contains(named, letter.Event.Sequence) {
+			letter.Retry = true
+			chosen = append(chosen, letter)
+			marked = append(marked, letter.Event.Sequence)
 		}
-		letter.Retry = true
-		if err := l.Add(letter); err != nil {
-			return marked, err
-		}
-		marked = append(marked, letter.Event.Sequence)
 	}
-	return marked, nil
+	return marked, l.add(chosen)
+}
+
+// Discard deletes letters, all of them if none is named. It returns which.
+func (l *letters) Discard(named []uint64) (gone []uint64, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for sequence := range l.causes {
+		if len(named) == 0 || slices.Contains(named, sequence) {
+			gone = append(gone, sequence)
+		}
+	}
+	slices.Sort(gone)
+	if err := l.state.Change(journal.ShelfLetters, l.sink, nil, gone...); err != nil {
+		return nil, err
+	}
+	for _, sequence := range gone {
+		delete(l.causes, sequence)
+	}
+	return gone, nil
 }

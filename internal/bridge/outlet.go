@@ -57,7 +57,7 @@ func openOutlet(cfg configs.Sink, sink sinks.Sink, j *journal.Journal, log *slog
 	if err != nil {
 		return nil, err
 	}
-	watched, again := watch.WatchSink(sink), &replays{journal: j, sink: cfg.Name}
+	watched, again := watch.WatchSink(sink), &replays{journal: j, sink: cfg}
 	return &outlet{
 		name: cfg.Name, kind: kindOf(cfg), reader: reader, sink: sink, state: j.State(), deliveries: watched,
 		cfg: cfg, letters: dead, replays: again,

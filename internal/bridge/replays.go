@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"sparkbridge/configs"
+	"sparkbridge/internal/control"
 	"sparkbridge/internal/journal"
 	"sparkbridge/listener"
 	"sparkbridge/sinks"
@@ -19,18 +21,21 @@ import (
 // when they were asked for.
 type replays struct {
 	journal *journal.Journal
-	sink    string
+	sink    configs.Sink
 	mu      sync.Mutex // one change at a time
 }
 
-var _ sinks.Replays = (*replays)(nil)
+var (
+	_ sinks.Replays   = (*replays)(nil)
+	_ control.Replays = (*replays)(nil)
+)
 
 // errEnough ends an iteration.
 var errEnough = errors.New("enough")
 
 // First returns the oldest replay.
 func (r *replays) First() (first sinks.Replay, ok bool, err error) {
-	err = r.journal.State().Each(journal.ShelfReplays, r.sink, 0, func(_ uint64, blob []byte) error {
+	err = r.journal.State().Each(journal.ShelfReplays, r.sink.Name, 0, func(_ uint64, blob []byte) error {
 		if err := json.Unmarshal(blob, &first); err != nil {
 			return fmt.Errorf("decode replay: %w", err)
 		}
@@ -43,9 +48,9 @@ func (r *replays) First() (first sinks.Replay, ok bool, err error) {
 	return first, ok, err
 }
 
-// list returns all of them.
-func (r *replays) list() (list []sinks.Replay, err error) {
-	err = r.journal.State().Each(journal.ShelfReplays, r.sink, 0, func(_ uint64, blob []byte) error {
+// Unfinished returns all of them.
+func (r *replays) Unfinished() (list []sinks.Replay, err error) {
+	err = r.journal.State().Each(journal.ShelfReplays, r.sink.Name, 0, func(_ uint64, blob []byte) error {
 		var one sinks.Replay
 		if err := json.Unmarshal(blob, &one); err != nil {
 			return fmt.Errorf("decode replay: %w", err)
@@ -60,7 +65,7 @@ func (r *replays) list() (list []sinks.Replay, err error) {
 func (r *replays) Save(one sinks.Replay) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	list, err := r.list()
+	list, err := r.Unfinished()
 	if err != nil {
 		return err
 	}
@@ -81,7 +86,7 @@ func (r *replays) put(one sinks.Replay) error {
 	if err != nil {
 		return fmt.Errorf("encode replay: %w", err)
 	}
-	return r.journal.State().Change(journal.ShelfReplays, r.sink, map[uint64][]byte{number: blob})
+	return r.journal.State().Change(journal.ShelfReplays, r.sink.Name, map[uint64][]byte{number: blob})
 }
 
 // Finish deletes a replay.
@@ -92,15 +97,25 @@ func (r *replays) Finish(id string) error {
 	if err != nil {
 		return fmt.Errorf("id of replay: %w", err)
 	}
-	return r.journal.State().Change(journal.ShelfReplays, r.sink, nil, number)
+	return r.journal.State().Change(journal.ShelfReplays, r.sink.Name, nil, number)
 }
 
-// ask stores a new replay. Its id is the moment, and so never that of another.
-func (r *replays) ask(from, to uint64, now time.Time) (sinks.Replay, error) {
+// Ask stores a new replay. Its id is the moment, and so never that of another.
+func (r *replays) Ask(from, to uint64) (sinks.Replay, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	one := sinks.Replay{ID: strconv.FormatInt(now.UnixNano(), 36), From: from, To: to, Next: from}
+	one := sinks.Replay{ID: strconv.FormatInt(time.Now().UnixNano(), 36), From: from, To: to, Next: from}
 	return one, r.put(one)
+}
+
+// Count tells how many events of a range the sink wants.
+func (r *replays) Count(ctx context.Context, from, to uint64) (n int, err error) {
+	source, closeSource, err := r.Open(from, to)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, closeSource()) }()
+	return sinks.Count(ctx, source, r.sink.Match, r.sink.ProgressEvery)
 }
 
 // Open reads a range of the journal.
