@@ -14,6 +14,7 @@ import (
 	"sparkbridge/internal/watch"
 	"sparkbridge/internal/web"
 	"sparkbridge/sinks"
+	"sparkbridge/sinks/kafka"
 )
 
 // recent is how many of the journal's events tell a new process how queries are.
@@ -148,8 +149,13 @@ func (o *outlet) status(next uint64) watch.Sink {
 	if at == 0 { // nothing was acknowledged since the start
 		at, _, _ = o.state.Cursor(o.name)
 	}
+	var ambiguous *uint64
+	if k, ok := o.sink.(*kafka.Sink); ok {
+		n := k.State().Ambiguous
+		ambiguous = &n
+	}
 	return watch.Sink{
-		Name: o.name, Kind: o.kind, Delivered: w.Delivered, DeadLetters: w.Buried, Pending: next - min(at, next), Oldest: o.deliveries.Waiting(),
+		Name: o.name, Kind: o.kind, Delivered: w.Delivered, Buried: w.Buried, DeadLetters: o.letters.count(), Ambiguous: ambiguous, Pending: next - min(at, next), Oldest: o.deliveries.Waiting(),
 		Error: errorText(w.Err), Since: w.Since, Failed: w.Failures, Failures: o.deliveries.Failures(), Took: o.deliveries.Took(),
 	}
 }

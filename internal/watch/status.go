@@ -35,8 +35,13 @@ type Sink struct {
 	Kind string `json:"kind"` // nats, kafka or webhook
 	// Delivered counts the events acknowledged since the start.
 	Delivered uint64 `json:"delivered"`
-	// DeadLetters counts the events that became dead letters since the start.
-	DeadLetters uint64 `json:"deadLetters"`
+	// Buried counts the events that became dead letters since the start, DeadLetters
+	// those that are kept.
+	Buried      uint64 `json:"buried"`
+	DeadLetters int    `json:"deadLetters"`
+	// Ambiguous counts the events sent to Kafka of which no broker has said whether it
+	// has them; nil for other kinds.
+	Ambiguous *uint64 `json:"ambiguous,omitempty"`
 	// Pending is how many events of the journal are behind its cursor and not yet
 	// passed; with filters some of them are not for this sink. Oldest is when the first
 	// of them was recorded, zero if there is none.

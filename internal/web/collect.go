@@ -65,7 +65,11 @@ func (e emitter) counts(c watch.Counts) {
 
 func (e emitter) sink(s watch.Sink, st watch.Status) {
 	e.counter(sinkDelivered, s.Delivered, s.Name, s.Kind)
-	e.counter(sinkLetters, s.DeadLetters, s.Name, s.Kind)
+	e.counter(sinkBuried, s.Buried, s.Name, s.Kind)
+	e.gauge(sinkLetters, float64(s.DeadLetters), s.Name, s.Kind)
+	if s.Ambiguous != nil {
+		e.counter(sinkAmbiguous, *s.Ambiguous, s.Name, s.Kind)
+	}
 	for _, why := range watch.Reasons {
 		e.counter(sinkFailures, s.Failures[why], s.Name, s.Kind, string(why))
 	}

@@ -68,7 +68,9 @@ var (
 	endsTotal        = desc("ends_total", "Events of ends of runs; an inferred end and Spark's own are two.", "source", "outcome", "error_class")
 
 	sinkDelivered = desc("sink_delivered_events_total", "Events that the destination acknowledged.", "sink", "type")
-	sinkLetters   = desc("sink_dead_letters_total", "Events that became dead letters.", "sink", "type")
+	sinkBuried    = desc("sink_dead_letters_total", "Events that became dead letters.", "sink", "type")
+	sinkLetters   = desc("sink_kept_dead_letters", "Dead letters that are kept.", "sink", "type")
+	sinkAmbiguous = desc("sink_ambiguous_events_total", "Events of which no Kafka broker has said whether it has them; they were sent again.", "sink", "type")
 	sinkFailures  = desc("sink_failures_total", "Deliveries that failed; each is tried again.", "sink", "type", "reason")
 	sinkFailing   = desc("sink_failing", "1 while the last delivery failed.", "sink", "type")
 	sinkPending   = desc("sink_pending_events", "Events of the journal that the sink has not passed yet.", "sink", "type")

@@ -97,7 +97,7 @@ func whole() watch.Status {
 	return watch.Status{
 		Version: "v1", Started: noon, Now: noon.Add(time.Hour),
 		Sources: []watch.Source{{Name: "etl", State: "attached", Required: true, Duplicates: 3}},
-		Sinks: []watch.Sink{{Name: "lake", Kind: "kafka", Delivered: 5, Pending: 2, Oldest: noon, Error: "down", Failed: 4,
+		Sinks: []watch.Sink{{Name: "lake", Kind: "kafka", Delivered: 5, Buried: 1, DeadLetters: 6, Ambiguous: new(uint64), Pending: 2, Oldest: noon, Error: "down", Failed: 4,
 			Failures: map[watch.Reason]uint64{watch.ReasonTimeout: 4}, Took: new(watch.Histogram).Durations()}},
 		Journal: watch.Journal{First: 1, Next: 11, Bytes: 100, Segments: 1, Oldest: noon, Writes: new(watch.Histogram).Durations()},
 		Queries: []watch.Query{{
@@ -271,6 +271,9 @@ func TestMetrics(t *testing.T) {
 		`sparkbridge_ends_total{error_class="DIVIDE_BY_ZERO",outcome="failed",source="etl"} 1`,
 		`sparkbridge_sink_failures_total{reason="timeout",sink="lake",type="kafka"} 4`,
 		`sparkbridge_sink_failures_total{reason="other",sink="lake",type="kafka"} 0`,
+		`sparkbridge_sink_dead_letters_total{sink="lake",type="kafka"} 1`,
+		`sparkbridge_sink_kept_dead_letters{sink="lake",type="kafka"} 6`,
+		`sparkbridge_sink_ambiguous_events_total{sink="lake",type="kafka"} 0`,
 		`sparkbridge_sink_pending_events{sink="lake",type="kafka"} 2`,
 		`sparkbridge_sink_oldest_pending_age_seconds{sink="lake",type="kafka"} 3600`,
 		`sparkbridge_sink_delivery_duration_seconds_bucket{sink="lake",type="kafka",le="+Inf"} 0`,
