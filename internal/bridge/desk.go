@@ -19,7 +19,10 @@ func serveCommands(ctx context.Context, dir string, j *journal.Journal, outlets 
 		log.Warn("no commands can be given to this bridge", "err", err)
 		return
 	}
-	desk := &control.Desk{Journal: j}
+	desk := &control.Desk{Journal: j, Kept: func() (control.Kept, error) {
+		kept, err := j.State().Kept()
+		return control.Kept(kept), err
+	}}
 	for _, o := range outlets {
 		desk.Sinks = append(desk.Sinks, control.Sink{Name: o.name, Letters: o.letters, Replays: o.replays, Wake: o.worker.Wake})
 	}

@@ -40,6 +40,12 @@ func Dial(dir string) *Client {
 	}}}}
 }
 
+// Kept tells what the bridge keeps of its sinks.
+func (c *Client) Kept(ctx context.Context) (kept Kept, err error) {
+	err = c.ask(ctx, http.MethodGet, "kept", nil, &kept)
+	return kept, err
+}
+
 // Letters lists the dead letters of a sink, of all sinks if its name is empty.
 func (c *Client) Letters(ctx context.Context, sink string) (list []Letter, err error) {
 	err = c.ask(ctx, http.MethodGet, "letters?sink="+url.QueryEscape(sink), nil, &list)

@@ -47,6 +47,12 @@ type Journal interface {
 	Since(t time.Time) (uint64, error)
 }
 
+// Kept is what the bridge keeps of its sinks, by their names.
+type Kept struct {
+	Cursors map[string]uint64 // what each needs next
+	Letters map[string]int    // how many dead letters there are
+}
+
 // Letter is a dead letter as commands show it.
 type Letter struct {
 	Sink     string      `json:"sink"`

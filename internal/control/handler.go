@@ -18,11 +18,14 @@ const maxRequest = 1 << 20
 type Desk struct {
 	Sinks   []Sink
 	Journal Journal
+	// Kept tells what is kept of all sinks, also of those that are configured no more.
+	Kept func() (Kept, error)
 }
 
 // Register adds the routes to a mux, all below /control/v1/.
 func (d *Desk) Register(mux *http.ServeMux) {
 	const sink = "/control/v1/sinks/{sink}/"
+	mux.HandleFunc("GET /control/v1/kept", answer(func(*http.Request) (any, error) { return d.Kept() }))
 	mux.HandleFunc("GET /control/v1/letters", answer(d.allLetters))
 	mux.HandleFunc("GET "+sink+"letters/{sequence}", answer(d.letter))
 	mux.HandleFunc("POST "+sink+"letters/retry", answer(d.retry))

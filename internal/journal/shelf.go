@@ -49,8 +49,11 @@ func putAll(tx *bolt.Tx, bucket []byte, owner string, blobs map[uint64][]byte) e
 func (s *State) Each(shelf Shelf, owner string, from uint64, fn func(n uint64, blob []byte) error) error {
 	bucket := []byte(shelf)
 	err := s.db.View(func(tx *bolt.Tx) error {
-		c := tx.Bucket(bucket).Cursor()
-		prefix := shelfKey(owner, 0)[:len(owner)+1]
+		b := tx.Bucket(bucket)
+		if b == nil {
+			return nil // an old state that is only looked at
+		}
+		c, prefix := b.Cursor(), shelfKey(owner, 0)[:len(owner)+1]
 		for key, stored := c.Seek([]byte(shelfKey(owner, from))); len(key) == len(prefix)+8 && string(key[:len(prefix)]) == prefix; key, stored = c.Next() {
 			value, ok := unseal(bucket, key, stored)
 			n := binary.BigEndian.Uint64(key[len(prefix):])
