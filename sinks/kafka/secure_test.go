@@ -159,6 +159,7 @@ func TestSecurity(t *testing.T) {
 			}
 		})
 	}
+	t.Run("ambiguous", func(t *testing.T) { testCountsAmbiguous(t, b) })
 	t.Run("topic on request", func(t *testing.T) { testTopicOnRequest(t, b.plain) })
 }
 
@@ -194,5 +195,25 @@ func testTopicOnRequest(t *testing.T, broker string) {
 	defer safe.Close()
 	if _, err := safe.Deliver(t.Context(), events[:1]); err == nil || !strings.Contains(err.Error(), "create the topic") || !strings.Contains(err.Error(), "set create_topic.replication_factor") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// A broker that does not answer leaves open what became of what was sent; one that
+// is not there does not.
+func testCountsAmbiguous(t *testing.T, b secureBroker) {
+	sink, err := newSink(Config{Brokers: []string{b.plain}, Topic: "events"}, "test", slog.New(slog.DiscardHandler), 2*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sink.Close()
+	event := listener.Event{Sequence: 1, ID: "q:progress:0", Kind: listener.Progress, QueryID: "q", Source: "etl", Payload: []byte(`{}`)}
+	if acked, err := sink.Deliver(t.Context(), []listener.Event{event}); acked != 1 || sink.State().Ambiguous != 0 {
+		t.Fatalf("%d ambiguous, %v", sink.State().Ambiguous, err)
+	}
+	b.Pause()
+	_, err = sink.Deliver(t.Context(), []listener.Event{event, event, event})
+	b.Resume()
+	if got := sink.State().Ambiguous; err == nil || got != 3 {
+		t.Errorf("%d ambiguous after %v, want 3", got, err)
 	}
 }
