@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"sparkbridge/connect"
+	"sparkbridge/sinks/webhook"
 )
 
 // validate notes all that is wrong with the values: first what the tags say of
@@ -168,6 +169,9 @@ func (s *Sink) check(p *problems, path string) {
 	for _, d := range s.destinations() {
 		at := join(path, d.key)
 		doubtful = doubtful || p.failed(at)
+		if w, ok := d.config.(*webhook.Config); ok {
+			w.Format = s.Format // which its own checks ask for
+		}
 		if d.config != nil {
 			found = append(found, d.key)
 			addEach(p, at, reflect.TypeOf(d.config).Elem(), d.config.Validate())

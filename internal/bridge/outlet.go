@@ -81,7 +81,9 @@ func newSink(cfg configs.Sink, labels sinks.Labels, version string, log *slog.Lo
 		c.Format, c.Labels = cfg.Format, labels
 		return kafka.New(c, cfg.Name, log)
 	case cfg.Webhook != nil:
-		return webhook.New(*cfg.Webhook, cfg.Name, version, log)
+		c := *cfg.Webhook
+		c.Format = cfg.Format
+		return webhook.New(c, cfg.Name, version, log)
 	default:
 		return nil, fmt.Errorf("sink %s: one of nats, kafka and webhook must be set", cfg.Name)
 	}

@@ -34,6 +34,9 @@ type Config struct {
 
 	TLS   sinks.TLS `yaml:"tls" doc:"How an https connection is secured."`
 	Batch Batch     `yaml:"batch" doc:"Several events in one request. Without it each event has its own, and up to eight queries are served at once."`
+
+	// Format is the form of the requests, structured if empty.
+	Format sinks.Format `yaml:"-"`
 }
 
 // Validate returns everything that is wrong, each with the field, the value and
@@ -45,7 +48,15 @@ func (c Config) Validate() error {
 		timeoutErr = fmt.Errorf("timeout: %s is negative; give a time such as 10s, or leave it out for the default", c.Timeout)
 	}
 	_, keysErr := c.keys()
-	return errors.Join(urlErr, timeoutErr, keysErr, c.validateCredentials(target), c.validateHeaders(), c.validateTLS(target), c.Batch.validate())
+	return errors.Join(urlErr, timeoutErr, keysErr, c.validateCredentials(target), c.validateHeaders(), c.validateTLS(target), c.Batch.validate(), c.validateFormat())
+}
+
+// validateFormat refuses a form in which several events cannot stand together.
+func (c Config) validateFormat() error {
+	if c.Batch.MaxEvents > 0 && c.Format.Or(sinks.FormatStructured) != sinks.FormatStructured {
+		return fmt.Errorf("batch.max_events: a request of several events is always structured; leave out format: %s, or batch", c.Format)
+	}
+	return nil
 }
 
 func (c Config) validateTLS(target *url.URL) error {

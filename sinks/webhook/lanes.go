@@ -59,14 +59,14 @@ func lanes(events []listener.Event) []lane {
 func (s *Sink) serve(ctx, stopped context.Context, l lane, events []listener.Event, acked []bool, refused []error) error {
 	for _, i := range l {
 		e := &events[i]
-		if s.early[e.ID] {
+		if s.early[earlyKey(e)] {
 			acked[i] = true
 			continue
 		}
 		if err := stopped.Err(); err != nil {
 			return err
 		}
-		if err := s.post(ctx, eventRequest(e)); sinks.IsPermanent(err) {
+		if err := s.post(ctx, s.eventRequest(e)); sinks.IsPermanent(err) {
 			refused[i] = err
 			return nil
 		} else if err != nil {
@@ -78,16 +78,28 @@ func (s *Sink) serve(ctx, stopped context.Context, l lane, events []listener.Eve
 	return nil
 }
 
-// settle counts the acknowledged events at the front, and remembers those behind.
+// maxEarly bounds what is remembered; forgetting only makes a repeat.
+const maxEarly = 16384
+
+// earlyKey tells a replay of an event from the event.
+func earlyKey(e *listener.Event) string { return e.ID + "\x00" + e.Replay }
+
+// settle counts the acknowledged events at the front, and remembers those behind. The
+// next batch may hold fewer of them: they are remembered until they are at the front.
 func (s *Sink) settle(events []listener.Event, acked []bool) int {
 	front := 0
 	for front < len(acked) && acked[front] {
 		front++
 	}
-	clear(s.early)
+	for i := range front {
+		delete(s.early, earlyKey(&events[i]))
+	}
+	if len(s.early) > maxEarly {
+		clear(s.early)
+	}
 	for i := front; i < len(acked); i++ {
 		if acked[i] {
-			s.early[events[i].ID] = true
+			s.early[earlyKey(&events[i])] = true
 		}
 	}
 	return front

@@ -35,6 +35,7 @@ type Sink struct {
 	keys      [][]byte    // that sign
 	tls       sinks.TLS
 	batch     Batch
+	format    sinks.Format
 	proxy     func(*http.Request) (*url.URL, error) // nil: that of the environment
 	log       *slog.Logger
 
@@ -72,6 +73,7 @@ func New(cfg Config, name, version string, log *slog.Logger) (*Sink, error) {
 		keys:      keys,
 		tls:       cfg.TLS,
 		batch:     cfg.Batch,
+		format:    cfg.Format.Or(sinks.FormatStructured),
 		log:       log.With("sink", name),
 		early:     map[string]bool{},
 	}, nil
@@ -99,11 +101,21 @@ func (s *Sink) Close() error {
 type request struct {
 	id          string
 	contentType string
+	attributes  []sinks.Attribute // that travel as headers
 	body        []byte
 }
 
-func eventRequest(e *listener.Event) request {
-	return request{id: sinks.HeaderValue(e.ID), contentType: sinks.StructuredContentType, body: sinks.Structured(e)}
+// eventRequest is the structured or binary mode of the CloudEvents binding for HTTP,
+// or the payload alone.
+func (s *Sink) eventRequest(e *listener.Event) request {
+	r := request{id: sinks.HeaderValue(e.ID), contentType: sinks.ContentType(e), body: e.Payload}
+	switch s.format {
+	case sinks.FormatBinary:
+		r.attributes = sinks.Attributes(e)
+	case sinks.FormatStructured:
+		r.contentType, r.body = sinks.StructuredContentType, sinks.Structured(e)
+	}
+	return r
 }
 
 // post sends one request and waits for the answer.
@@ -133,7 +145,12 @@ func (s *Sink) post(ctx context.Context, r request) error {
 func (s *Sink) describe(header http.Header, r request) {
 	maps.Copy(header, s.header)
 	timestamp := strconv.FormatInt(time.Now().Unix(), 10)
-	header.Set("Content-Type", r.contentType)
+	if r.contentType != "" {
+		header.Set("Content-Type", r.contentType)
+	}
+	for _, a := range r.attributes {
+		header.Set("ce-"+a.Name, sinks.HeaderValue(a.Value))
+	}
 	header.Set("User-Agent", s.userAgent)
 	header.Set("webhook-id", r.id)
 	header.Set("webhook-timestamp", timestamp)
