@@ -31,17 +31,21 @@ const (
 // has an exit code: 2 for what has to be mended in the configuration, 1 when the
 // journal cannot be used or no source can go on.
 func Run(ctx context.Context, cfg *configs.Config, log *slog.Logger, version string) (err error) {
+	f := newFace(version)
 	j, err := journal.Open(cfg.Journal.Dir, journal.Options{
 		MaxAge: cfg.Journal.MaxAge, MaxBytes: int64(cfg.Journal.MaxBytes), Log: log.With("journal", cfg.Journal.Dir),
-		SegmentBytes: segmentBytes(int64(cfg.Journal.MaxBytes)),
+		SegmentBytes: segmentBytes(int64(cfg.Journal.MaxBytes)), Written: f.wrote,
 	})
 	if err != nil {
 		return broken(fmt.Errorf("open journal: %w", err))
 	}
 	defer func() { err = errors.Join(err, j.Close()) }()
 
+	if err := f.open(ctx, cfg.HTTP, log); err != nil {
+		return err
+	}
 	client := connect.NewClient(connect.ClientOptions{Log: log, Version: version})
-	return carry(ctx, cfg, j, client, log, version)
+	return carry(ctx, cfg, j, client, log, f)
 }
 
 // segmentBytes is the size of the journal's segments: an eighth of what it may take,
@@ -52,8 +56,9 @@ func segmentBytes(maxBytes int64) int64 {
 
 // carry makes the sources and the outlets, runs all of them, and ends them in the
 // order in which the events go.
-func carry(ctx context.Context, cfg *configs.Config, j *journal.Journal, client *connect.Client, log *slog.Logger, version string) error {
-	outlets, err := openOutlets(cfg.Sinks, j, version, log)
+func carry(ctx context.Context, cfg *configs.Config, j *journal.Journal, client *connect.Client, log *slog.Logger, f *face) error {
+	defer f.close()
+	outlets, err := openOutlets(cfg, j, f.version, log)
 	if err != nil {
 		return err
 	}
@@ -71,6 +76,13 @@ func carry(ctx context.Context, cfg *configs.Config, j *journal.Journal, client 
 		running.Go(func() { abort(o.run(delivering)) })
 	}
 	running.Go(func() { keep(delivering, j, sources, log) })
+	running.Go(func() { serveCommands(delivering, cfg.Journal.Dir, j, outlets, log) })
+	f.journal, f.sources, f.outlets = j, sources, outlets
+	_, news := j.Bounds()
+	running.Go(func() { f.observe(delivering, news, log) })
+	running.Go(func() { f.serve(delivering, log) })
+
+	running.Go(func() { tellSystemd(ctx, delivering, log) })
 
 	err = follow(feeding, sources)
 	drained(j, outlets)

@@ -64,6 +64,9 @@ func (s *source) remember(ctx context.Context) error {
 	if err := s.memory.recall(ctx, a); err != nil {
 		return err
 	}
+	if before := s.admission.Load(); before != nil {
+		a.CountOn(before.Duplicates())
+	}
 	s.admission.Store(a)
 	return nil
 }
