@@ -86,6 +86,8 @@ func (d *Desk) Serve(ctx context.Context, listener net.Listener, log *slog.Logge
 	if server.Shutdown(leaving) != nil {
 		_ = server.Close() // whoever is still connected was told long enough
 	}
-	<-ended
+	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve commands: %w", err)
+	}
 	return nil
 }

@@ -55,10 +55,11 @@ func (b *Bridge) Follow(ctx context.Context, take func(event []byte) error) erro
 	for {
 		before := at.id
 		err := b.stream(ctx, at, take)
+		stopped := ctx.Err() != nil
 		var fatal *stopError
 		var refused *RefusedError
 		switch {
-		case ctx.Err() != nil:
+		case stopped:
 			return nil
 		case errors.As(err, &fatal):
 			return fatal.err
