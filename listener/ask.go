@@ -19,7 +19,10 @@ func (f *Feed) active(ctx context.Context) ([]Query, error) {
 		f.unanswered(ctx, err)
 		return nil, err
 	}
-	f.askFailed = false
+	if f.askFailed {
+		f.askFailed = false
+		f.Log.Info("spark answers questions about its queries again")
+	}
 	return queries, nil
 }
 

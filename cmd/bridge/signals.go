@@ -14,6 +14,10 @@ import (
 // send SIGKILL some seconds later, and the bus should be free before that.
 const stopGrace = 10 * time.Second
 
+// echo is for how long the same signal again is the same wish: timeout(1) and other
+// parents send theirs to the process and to its group.
+const echo = 500 * time.Millisecond
+
 // untilSignal runs work until it ends or a signal asks to stop, which ends its
 // context. Work that is still busy after the grace, or at a second signal, is
 // left behind; the caller must then exit.
@@ -26,21 +30,28 @@ func untilSignal(grace time.Duration, work func(context.Context) error) error {
 	done := make(chan error, 1)
 	go func() { done <- work(ctx) }()
 
+	var first os.Signal
 	select {
 	case err := <-done:
 		return err
-	case first := <-signals:
+	case first = <-signals:
 		cancel(fmt.Errorf("stopped by signal: %s", first))
 	}
-	select {
-	case err := <-done:
-		if errors.Is(err, context.Canceled) {
-			return nil
+	asked, over := time.Now(), time.After(grace)
+	for {
+		select {
+		case err := <-done:
+			if errors.Is(err, context.Canceled) {
+				return nil
+			}
+			return err
+		case second := <-signals:
+			if second == first && time.Since(asked) < echo {
+				continue
+			}
+			return fmt.Errorf("ended at once by a second signal (%s); what was under way is repeated at the next start", second)
+		case <-over:
+			return fmt.Errorf("not stopped within %s, so ended; what was under way is repeated at the next start", grace)
 		}
-		return err
-	case second := <-signals:
-		return fmt.Errorf("ended at once by a second signal (%s); what was under way is repeated at the next start", second)
-	case <-time.After(grace):
-		return fmt.Errorf("not stopped within %s, so ended; what was under way is repeated at the next start", grace)
 	}
 }

@@ -27,3 +27,22 @@ func TestUntilSignalGrace(t *testing.T) {
 	close(release)
 	<-ended
 }
+
+// A signal that comes twice at once, as timeout(1) sends it, asks for a clean stop.
+func TestUntilSignalEcho(t *testing.T) {
+	kill := func() {
+		if err := syscall.Kill(syscall.Getpid(), syscall.SIGTERM); err != nil {
+			t.Error(err)
+		}
+	}
+	err := untilSignal(time.Minute, func(ctx context.Context) error {
+		kill()
+		<-ctx.Done()
+		kill()
+		time.Sleep(50 * time.Millisecond) // an echo that is taken for a second signal ends it now
+		return nil
+	})
+	if err != nil {
+		t.Errorf("got error %v, want none", err)
+	}
+}

@@ -7,6 +7,7 @@ import (
 
 	"sparkbridge/configs"
 	"sparkbridge/connect"
+	"sparkbridge/internal/journal"
 	"sparkbridge/listener"
 )
 
@@ -53,7 +54,7 @@ func (s *source) attend(ctx context.Context, bus *connect.Bus) error {
 		err = s.leave(ctx, feed)
 	case errors.Is(err, listener.ErrDetached):
 		err = errors.Join(err, s.free(ctx, feed))
-	case errors.Is(err, errUnwritable), errors.Is(err, connect.ErrTooLarge):
+	case errors.Is(err, errUnwritable), errors.Is(err, journal.ErrGone), errors.Is(err, connect.ErrTooLarge):
 		// Events still on their way are asked for later; Spark must not keep more.
 		err = errors.Join(err, s.remove(ctx, bus))
 	}

@@ -36,6 +36,10 @@ func Run(ctx context.Context, cfg *configs.Config, log *slog.Logger, version str
 		MaxAge: cfg.Journal.MaxAge, MaxBytes: int64(cfg.Journal.MaxBytes), Log: log.With("journal", cfg.Journal.Dir),
 		SegmentBytes: segmentBytes(int64(cfg.Journal.MaxBytes)), Written: f.wrote,
 	})
+	var damage *journal.DamageError
+	if errors.As(err, &damage) {
+		return broken(fmt.Errorf("open journal: %w; move %s away to begin anew, and keep it for what can be saved", err, cfg.Journal.Dir))
+	}
 	if err != nil {
 		return broken(fmt.Errorf("open journal: %w", err))
 	}
@@ -44,6 +48,8 @@ func Run(ctx context.Context, cfg *configs.Config, log *slog.Logger, version str
 	if err := f.open(ctx, cfg.HTTP, log); err != nil {
 		return err
 	}
+	log.Info("bridge starts", "version", version, "journal", cfg.Journal.Dir, "sources", len(cfg.Sources), "sinks", len(cfg.Sinks))
+	defer log.Info("bridge ends")
 	client := connect.NewClient(connect.ClientOptions{Log: log, Version: version})
 	return carry(ctx, cfg, j, client, log, f)
 }
@@ -92,7 +98,7 @@ func carry(ctx context.Context, cfg *configs.Config, j *journal.Journal, client 
 }
 
 // follow runs all sources until each has ended, and returns the error that matters
-// most. One whose configuration is wrong ends all.
+// most. One whose configuration is wrong, or whose journal is gone, ends all.
 func follow(ctx context.Context, sources []*source) error {
 	ctx, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
@@ -104,7 +110,7 @@ func follow(ctx context.Context, sources []*source) error {
 	for range sources {
 		err := <-ends
 		worst = worse(worst, err)
-		if isUsage(err) {
+		if isUsage(err) || errors.Is(err, journal.ErrGone) {
 			abort(err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"sparkbridge/internal/journal"
 	"sparkbridge/listener"
 	"sparkbridge/sinks"
 )
@@ -40,7 +41,7 @@ func (s *source) commit(ctx context.Context, events []listener.Event) error {
 			wait.over(s.log)
 			return nil
 		}
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || errors.Is(err, journal.ErrGone) {
 			return fmt.Errorf("append to journal: %w", err)
 		}
 		wait.failed(s.log, err)

@@ -2,7 +2,9 @@ package bridge
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"os"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -71,5 +73,27 @@ func TestADiskThatStaysFull(t *testing.T) {
 		}
 		w.want("events", w.ids(), "a:started:inferred", "a:progress:0", "a:progress:1")
 		w.want("states", w.states(), "waiting for the server "+serverOf(w), "attached", "lost", "taken", "polling")
+	})
+}
+
+// Without its folder the bridge keeps nothing, so it does not go on as if it did.
+func TestAJournalThatIsRemovedEndsTheBridge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, connecttest.Options{})
+		session := w.job(query("a"))
+		w.start()
+		after(10 * time.Second)
+		if err := os.RemoveAll(w.dir); err != nil {
+			t.Fatal(err)
+		}
+		session.Progress(progress("a", 0))
+		err := w.wait()
+		var exit *exitError
+		if !errors.As(err, &exit) || exit.code != exitBroken || !errors.Is(err, journal.ErrGone) {
+			t.Errorf("the bridge ended with %v", err)
+		}
+		if n := w.spark.Removes(); n != 1 {
+			t.Errorf("%d REMOVEs, want one: nobody can read on in the operation", n)
+		}
 	})
 }

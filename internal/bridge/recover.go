@@ -10,6 +10,7 @@ import (
 
 	"sparkbridge/configs"
 	"sparkbridge/connect"
+	"sparkbridge/internal/journal"
 	"sparkbridge/listener"
 )
 
@@ -31,6 +32,8 @@ func (s *source) recover(ctx context.Context, why error) error {
 	switch {
 	case why == nil:
 		return nil
+	case errors.Is(why, journal.ErrGone):
+		return broken(s.explain("the journal was removed while it was used; start the bridge again, and it begins a new one", why))
 	case errors.Is(why, errUnwritable), errors.Is(why, listener.ErrNotKept):
 		return s.awaitJournal(ctx)
 	case errors.Is(why, listener.ErrDetached):

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -263,5 +264,34 @@ func TestOpenMakesDurableWhatItFinds(t *testing.T) {
 	f = &faults{sync: func() error { return unix.EIO }}
 	if _, err := open(t.TempDir(), Options{}, f.disk()); !errors.Is(err, unix.EIO) {
 		t.Errorf("Open on a disk that does not sync: %v", err)
+	}
+}
+
+// What is written into a directory that nobody finds any more is not durable, and the
+// directory of that name may be another process's by now.
+func TestAppendNeedsItsDirectory(t *testing.T) {
+	for name, remove := range map[string]func(dir string) error{
+		"removed": os.RemoveAll,
+		"exchanged": func(dir string) error {
+			return errors.Join(os.Rename(dir, dir+".old"), os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, lockName), nil, 0o600))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "journal")
+			j, err := Open(dir, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer j.Close() //nolint:errcheck // its files are gone
+			if _, err := j.Append(t.Context(), []byte("a")); err != nil {
+				t.Fatal(err)
+			}
+			if err := remove(dir); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := j.Append(t.Context(), []byte("b")); !errors.Is(err, ErrGone) {
+				t.Errorf("Append: got error %v, want ErrGone", err)
+			}
+		})
 	}
 }

@@ -9,6 +9,9 @@ var (
 	// ErrLocked says that another Journal, of this process or another, has the
 	// directory open.
 	ErrLocked = errors.New("journal is in use")
+	// ErrGone says that the directory was removed or exchanged under the open journal:
+	// what it writes is lost with the process.
+	ErrGone = errors.New("journal directory is not the one that was opened any more")
 	// ErrClosed says that the journal, or the reader, has been closed.
 	ErrClosed = errors.New("journal is closed")
 	// ErrTooLarge says that a body is larger than MaxBody.

@@ -36,6 +36,25 @@ func lockDir(dir string) (*os.File, error) {
 	return f, nil
 }
 
+// held returns ErrGone when the directory has another lock than ours by now, or none.
+func (j *Journal) held() error {
+	ours, err := j.lock.Stat()
+	if err != nil {
+		return fmt.Errorf("look at lock: %w", err)
+	}
+	path := filepath.Join(j.dir, lockName)
+	found, err := os.Stat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("%w: %s has vanished", ErrGone, path)
+	case err != nil:
+		return fmt.Errorf("look at lock: %w", err)
+	case !os.SameFile(ours, found):
+		return fmt.Errorf("%w: %s is another file", ErrGone, path)
+	}
+	return nil
+}
+
 // holder says which process has the lock, as far as the file tells.
 func holder(path string) string {
 	b, err := os.ReadFile(path)

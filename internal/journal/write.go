@@ -18,6 +18,9 @@ type pencil struct {
 // writeGroup writes all bodies of the calls as one group and syncs it. On an
 // error nothing of it is in the log. The caller holds the pen.
 func (j *Journal) writeGroup(calls []*call) error {
+	if err := j.held(); err != nil {
+		return err
+	}
 	if err := j.cut(); err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ func (s *Sink) Check(ctx context.Context, sources []string) []sinks.Finding {
 	stop := context.AfterFunc(ctx, session.dialer.cut)
 	defer stop()
 	found := []sinks.Finding{sinks.Works("server", fmt.Sprintf("%s answers (NATS %s) and takes messages of up to %d bytes; longer events are cut",
-		session.conn.ConnectedUrlRedacted(), session.conn.ConnectedServerVersion(), session.conn.MaxPayload()))}
+		masked(session.conn.ConnectedUrl()), session.conn.ConnectedServerVersion(), session.conn.MaxPayload()))}
 	if !s.cfg.JetStream {
 		return append(found, sinks.Works("subject", strings.Join(s.subjects(sources), ", ")+" (jetstream: false): nothing is kept for subscribers that are away"))
 	}

@@ -131,3 +131,13 @@ func TestCovers(t *testing.T) {
 		}
 	}
 }
+
+// What stands alone before the @ is a token.
+func TestCheckShowsNoToken(t *testing.T) {
+	s := startServer(t, func(o *server.Options) { o.Authorization = "s3cret" })
+	address := strings.Replace(s.url(), "://", "://s3cret@", 1)
+	found := checked(t, Config{URL: address})
+	if len(found) == 0 || found[0].Problem != nil || strings.Contains(found[0].Text, "s3cret") {
+		t.Errorf("got %+v, want an answer that does not show the token", found)
+	}
+}

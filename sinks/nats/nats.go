@@ -120,7 +120,7 @@ func (s *Sink) connected(ctx context.Context) (*session, error) {
 			return nil, err
 		}
 		s.session = session
-		s.log.Info("connected to nats", "server", session.conn.ConnectedUrlRedacted())
+		s.log.Info("connected to nats", "server", masked(session.conn.ConnectedUrl()))
 	}
 	return s.session, nil
 }

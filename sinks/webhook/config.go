@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"strconv"
 	"time"
 
 	"sparkbridge/sinks"
@@ -80,9 +81,17 @@ func (c Config) parse() (*url.URL, error) {
 		return nil, fmt.Errorf("url: %q has scheme %q; write http://… or https://…", masked(u), u.Scheme)
 	case u.Hostname() == "":
 		return nil, fmt.Errorf("url: %q names no host; write https://host/path", masked(u))
+	case !isPort(u.Port()):
+		return nil, fmt.Errorf("url: %q has port %q; use a number from 1 to 65535", masked(u), u.Port())
 	}
 	u.Fragment, u.RawFragment = "", ""
 	return u, nil
+}
+
+// isPort says whether a port can be connected to; none is the scheme's own.
+func isPort(port string) bool {
+	n, err := strconv.ParseUint(port, 10, 16)
+	return port == "" || err == nil && n > 0
 }
 
 // String shows the address without what may be secret.

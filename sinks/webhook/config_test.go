@@ -18,14 +18,15 @@ func TestValidate(t *testing.T) {
 		}
 	}
 	for bad, want := range map[string]string{
-		"":                        "url: is missing; give the address",
-		"example.org/secret":      `url: "/…" has scheme ""; write http://… or https://…`,
-		"ftp://u:secret@host/x":   `url: "ftp://host/…" has scheme "ftp"`,
-		"mailto:secret":           `has scheme "mailto"`,
-		"https:///secret":         "names no host; write https://host/path",
-		"http://host/secret\x00":  "url: is not a URL (net/url: invalid control character in URL); check it",
-		"http://u:secret@ho st/":  "url: is not a URL (invalid character \" \" in host name)",
-		"http://:secret@host:x1/": "url: is not a URL",
+		"":                         "url: is missing; give the address",
+		"example.org/secret":       `url: "/…" has scheme ""; write http://… or https://…`,
+		"ftp://u:secret@host/x":    `url: "ftp://host/…" has scheme "ftp"`,
+		"mailto:secret":            `has scheme "mailto"`,
+		"https:///secret":          "names no host; write https://host/path",
+		"http://host/secret\x00":   "url: is not a URL (net/url: invalid control character in URL); check it",
+		"http://u:secret@ho st/":   "url: is not a URL (invalid character \" \" in host name)",
+		"http://host:99999/secret": `url: "http://host:99999/…" has port "99999"; use a number from 1 to 65535`,
+		"http://:secret@host:x1/":  "url: is not a URL",
 	} {
 		err := webhook.Config{URL: bad}.Validate()
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
