@@ -9,14 +9,17 @@ package webhook
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"sparkbridge/listener"
@@ -126,7 +129,11 @@ func (s *Sink) post(ctx context.Context, r request) error {
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, s.timeout, errTimeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(limited, http.MethodPost, s.url, bytes.NewReader(r.body))
+	var shook atomic.Bool // hands, on a new connection
+	traced := httptrace.WithClientTrace(limited, &httptrace.ClientTrace{
+		TLSHandshakeDone: func(_ tls.ConnectionState, err error) { shook.Store(err == nil) },
+	})
+	req, err := http.NewRequestWithContext(traced, http.MethodPost, s.url, bytes.NewReader(r.body))
 	if err != nil {
 		return fmt.Errorf("make request to %s: %w", s.shown, withoutURL(err))
 	}
@@ -134,7 +141,7 @@ func (s *Sink) post(ctx context.Context, r request) error {
 	res, err := client.Do(req)
 	if err != nil {
 		s.distrusted(client, err)
-		return s.failed(ctx, limited, err)
+		return s.failed(ctx, limited, err, shook.Load())
 	}
 	defer func() { _ = res.Body.Close() }()
 	return s.answer(res)
@@ -161,9 +168,18 @@ func (s *Sink) describe(header http.Header, r request) {
 
 var errTimeout = errors.New("no answer in time")
 
-// failed names what ended a request without an answer.
-func (s *Sink) failed(ctx, limited context.Context, err error) error {
-	switch advice := sinks.TLSAdvice(err); {
+// hungUp is what is left of a refused certificate where the connection is gone
+// before its reason could be read: by TLS 1.3 a client has done its part by then.
+const hungUp = "the receiver hung up after the handshake, and may refuse our certificate: set tls.cert_file and tls.key_file to one that it takes"
+
+// failed names what ended a request without an answer; shook says that this was
+// on a connection that had just been secured.
+func (s *Sink) failed(ctx, limited context.Context, err error, shook bool) error {
+	advice := sinks.TLSAdvice(err)
+	if advice == "" && shook {
+		advice = hungUp
+	}
+	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(context.Cause(limited), errTimeout):
