@@ -35,7 +35,10 @@ func (s *source) commit(ctx context.Context, events []listener.Event) error {
 	}
 	began := time.Now()
 	for wait := newPatience(100*time.Millisecond, 5*time.Second); ; {
-		_, err := s.journal.Append(ctx, records...)
+		err := s.room(ctx)
+		if err == nil {
+			_, err = s.journal.Append(ctx, records...)
+		}
 		if err == nil {
 			wait.over(s.log)
 			return nil
@@ -56,7 +59,7 @@ func (s *source) commit(ctx context.Context, events []listener.Event) error {
 // awaitJournal waits until the journal takes events again, and then decides anew
 // from what it holds: the marks had got ahead of it.
 func (s *source) awaitJournal(ctx context.Context) error {
-	for s.states.record(ctx, busLost, "the journal could not be written; the bus was given up so that spark does not fill") != nil {
+	for s.room(ctx) != nil || s.states.record(ctx, busLost, "the journal could not be written; the bus was given up so that spark does not fill") != nil {
 		if err := pause(ctx, 5*time.Second); err != nil {
 			return nil
 		}
