@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"syscall"
 
 	"github.com/segmentio/kafka-go"
 
@@ -64,6 +65,8 @@ func (s *Sink) accessStep(err error) string {
 		return "set sasl.mechanism to one that this listener of the broker has"
 	case strings.Contains(err.Error(), expectsTLS):
 		return "set tls, at least enabled: true, or take the PLAINTEXT listener"
+	case s.cfg.TLS.Wanted() && (errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)):
+		return "the broker hung up; if this lasts, it refuses our certificate: set tls.cert_file and tls.key_file to one that it takes"
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		return "the broker closed the connection: it is stopping, or this is a listener for something else; " + s.otherListener()
 	}
