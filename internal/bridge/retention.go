@@ -71,6 +71,7 @@ func (k *keeper) retain(ctx context.Context) error {
 		if slowest != "" {
 			floor = min(floor, at)
 		}
+		return k.journal.Retain(floor)
 	}
 	before := k.journal.Retiring(floor)
 	for _, o := range k.outlets {
