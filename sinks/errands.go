@@ -114,7 +114,7 @@ func (w *Worker) retryLetters(ctx context.Context) {
 		if !l.Retry || ctx.Err() != nil {
 			continue
 		}
-		if err := w.retryLetter(ctx, l); err != nil {
+		if err := w.retryLetter(ctx, l); err != nil && ctx.Err() == nil {
 			w.log.Error("dead letter was not updated", "sequence", l.Event.Sequence, "err", err)
 		}
 	}
@@ -128,7 +128,7 @@ func (w *Worker) retryLetter(ctx context.Context, l Letter) error {
 		w.log.Info("dead letter is delivered", "id", l.Event.ID, "sequence", l.Event.Sequence)
 		return w.o.Letters.Drop(l.Event.Sequence)
 	case ctx.Err() != nil:
-		return nil // it stays marked
+		return ctx.Err() // it stays marked
 	}
 	l.Retry, l.Time, l.Reason = false, time.Now(), err.Error()
 	l.Attempts++

@@ -86,6 +86,6 @@ func (d *Desk) Serve(ctx context.Context, listener net.Listener, log *slog.Logge
 	if server.Shutdown(leaving) != nil {
 		_ = server.Close() // whoever is still connected was told long enough
 	}
-	<-ended
+	_ = <-ended // it was told to
 	return nil
 }
