@@ -89,7 +89,17 @@ type Journal struct {
 	Dir      string        `yaml:"dir" default:"bridge-data" required:"true" doc:"The folder of the journal, made if it is missing. One bridge at a time."`
 	MaxAge   time.Duration `yaml:"max_age" default:"168h" min:"1s" doc:"How long events are kept at most."`
 	MaxBytes Size          `yaml:"max_bytes" default:"10GiB" min:"1MiB" doc:"How much disk the events may take; the oldest go first. The newest segment always stays."`
+	WhenFull WhenFull      `yaml:"when_full" default:"drop_oldest" enum:"drop_oldest,block" doc:"What happens when events have to go that a sink has not had yet. drop_oldest: they go, and the sink gets a gap event for each run. block: nothing is read until the sink has them; Spark keeps what comes."`
 }
+
+// WhenFull says what happens when events have to go that a sink has not had yet.
+type WhenFull string
+
+// The values of Journal.WhenFull.
+const (
+	WhenFullDropOldest WhenFull = "drop_oldest"
+	WhenFullBlock      WhenFull = "block"
+)
 
 // Sink is one destination; exactly one of NATS, Kafka and Webhook is set.
 type Sink struct {

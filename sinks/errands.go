@@ -114,7 +114,7 @@ func (w *Worker) retryLetters(ctx context.Context) {
 		if !l.Retry || ctx.Err() != nil {
 			continue
 		}
-		if err := w.retryLetter(ctx, l); err != nil {
+		if err := w.retryLetter(ctx, l); err != nil && ctx.Err() == nil {
 			w.log.Error("dead letter was not updated", "sequence", l.Event.Sequence, "err", err)
 		}
 	}
@@ -122,14 +122,13 @@ func (w *Worker) retryLetters(ctx context.Context) {
 
 func (w *Worker) retryLetter(ctx context.Context, l Letter) error {
 	acked, err := w.attempt(ctx, []listener.Event{l.Event})
-	stopped := ctx.Err() != nil
 	switch {
 	case acked == 1:
 		w.note(func(s *State) { s.Delivered++ })
 		w.log.Info("dead letter is delivered", "id", l.Event.ID, "sequence", l.Event.Sequence)
 		return w.o.Letters.Drop(l.Event.Sequence)
-	case stopped:
-		return nil // it stays marked
+	case ctx.Err() != nil:
+		return ctx.Err() // it stays marked
 	}
 	l.Retry, l.Time, l.Reason = false, time.Now(), err.Error()
 	l.Attempts++

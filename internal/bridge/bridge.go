@@ -20,8 +20,6 @@ import (
 )
 
 const (
-	// keepEvery is how often marks are stored and old segments deleted.
-	keepEvery = 30 * time.Second
 	// catchUp is how long a stopping bridge waits for its sinks to deliver what the
 	// sources have just brought. The rest is delivered after the next start.
 	catchUp = 2 * time.Second
@@ -72,6 +70,10 @@ func carry(ctx context.Context, cfg *configs.Config, j *journal.Journal, client 
 	if err != nil {
 		return err
 	}
+	kept := &keeper{cfg: cfg.Journal, journal: j, sources: sources, outlets: outlets, log: log}
+	for _, s := range sources {
+		s.room = kept.room
+	}
 
 	feeding, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
@@ -81,7 +83,7 @@ func carry(ctx context.Context, cfg *configs.Config, j *journal.Journal, client 
 	for _, o := range outlets {
 		running.Go(func() { abort(o.run(delivering)) })
 	}
-	running.Go(func() { keep(delivering, j, sources, log) })
+	running.Go(func() { kept.run(delivering) })
 	running.Go(func() { serveCommands(delivering, cfg.Journal.Dir, j, outlets, log) })
 	f.journal, f.sources, f.outlets = j, sources, outlets
 	_, news := j.Bounds()
@@ -122,41 +124,6 @@ func follow(ctx context.Context, sources []*source) error {
 		return nil
 	}
 	return worst
-}
-
-// keep stores marks and lets retention delete what they cover, until ctx ends and
-// then once more.
-func keep(ctx context.Context, j *journal.Journal, sources []*source, log *slog.Logger) {
-	ticker := time.NewTicker(keepEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			note(j, sources, log)
-			return
-		case <-ticker.C:
-			if err := j.Retain(note(j, sources, log)); err != nil {
-				log.Error("old segments of the journal were not deleted", "err", err)
-			}
-		}
-	}
-}
-
-// note stores the marks of all sources and returns the sequence before which no
-// source needs the journal any more.
-func note(j *journal.Journal, sources []*source, log *slog.Logger) (floor uint64) {
-	_, floor = j.Bounds()
-	for _, s := range sources {
-		if err := s.memory.note(s.admission.Load()); err != nil {
-			log.Error("marks were not stored; the journal keeps more until they are", "err", err)
-		}
-		covered, err := s.memory.covered()
-		if err != nil {
-			log.Error("marks cannot be read; the journal deletes nothing", "err", err)
-		}
-		floor = min(floor, covered)
-	}
-	return floor
 }
 
 // drained waits until every sink has all that the journal holds, or it has been

@@ -24,6 +24,7 @@ type outlet struct {
 	worker *sinks.Worker
 	state  *journal.State
 	cfg    configs.Sink
+	spool  *spool
 	// letters and replays are what commands work on.
 	letters *letters
 	replays *replays
@@ -63,12 +64,16 @@ func openOutlet(cfg configs.Sink, sink sinks.Sink, j *journal.Journal, log *slog
 	if err != nil {
 		return nil, err
 	}
+	spool, err := openSpool(j, reader, cfg.Name, cfg.Match, log)
+	if err != nil {
+		return nil, errors.Join(err, reader.Close())
+	}
 	watched, again := watch.WatchSink(sink), &replays{journal: j, sink: cfg}
 	return &outlet{
 		name: cfg.Name, kind: kindOf(cfg), reader: reader, sink: sink, state: j.State(), deliveries: watched,
-		cfg: cfg, letters: dead, replays: again,
+		cfg: cfg, spool: spool, letters: dead, replays: again,
 		worker: sinks.NewWorker(sinks.Options{
-			Name: cfg.Name, Sink: watched, Source: tape{reader}, Cursor: cursor{j.State(), cfg.Name},
+			Name: cfg.Name, Sink: watched, Source: spool, Cursor: cursor{j.State(), cfg.Name},
 			Retry: sinks.Retry{Initial: cfg.Retry.Initial, Max: cfg.Retry.Max}, Log: log,
 			Match: cfg.Match, ProgressEvery: cfg.ProgressEvery, MaxAge: cfg.MaxAge,
 			GiveUp: cfg.GiveUp, Letters: dead, Replays: again,

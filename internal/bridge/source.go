@@ -24,6 +24,8 @@ type source struct {
 	memory  *memory
 	states  *states
 	log     *slog.Logger
+	// room reports why the journal takes no events now.
+	room func(context.Context) error
 	// admission is made anew when its marks got ahead of the journal.
 	admission atomic.Pointer[listener.Admission]
 
@@ -49,6 +51,7 @@ func openSources(ctx context.Context, configured []configs.Source, client *conne
 		s := &source{
 			cfg: cfg, client: client, journal: j, memory: &memory{journal: j, source: cfg.Name},
 			states: &states{source: cfg.Name, journal: j, log: log}, log: log,
+			room: func(context.Context) error { return nil },
 		}
 		if err := s.remember(ctx); err != nil {
 			return nil, broken(err)

@@ -50,7 +50,7 @@ func tail(ctx context.Context, cfg configs.Source, j *journal.Journal, client *c
 		taken = takeAll(reading, tape{reader}, take)
 		abort(taken)
 	})
-	running.Go(func() { keep(reading, j, sources, log) })
+	running.Go(func() { (&keeper{journal: j, sources: sources, log: log}).run(reading) })
 	err = follow(feeding, sources)
 	stop()
 	running.Wait()

@@ -55,12 +55,11 @@ func (b *Bridge) Follow(ctx context.Context, take func(event []byte) error) erro
 	for {
 		before := at.id
 		err := b.stream(ctx, at, take)
-		stopped := ctx.Err() != nil
 		var fatal *stopError
 		var refused *RefusedError
 		switch {
-		case stopped:
-			return nil
+		case ctx.Err() != nil:
+			return nil //nolint:nilerr // the end of ctx is no failure
 		case errors.As(err, &fatal):
 			return fatal.err
 		case errors.As(err, &refused), !at.connected:
