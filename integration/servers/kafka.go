@@ -204,7 +204,7 @@ func format(ctx context.Context, java, libs, dir string, users []string) error {
 	}
 	id := make([]byte, 16)
 	_, _ = rand.Read(id) // never fails
-	id[0] &= 0x7f // the text must not begin with a dash, which would pass for an option
+	id[0] &= 0x7f        // the text must not begin with a dash, which would pass for an option
 	args := []string{"-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", filepath.Join(libs, "*"), "kafka.tools.StorageTool",
 		"format", "-t", base64.RawURLEncoding.EncodeToString(id), "-c", "server.properties"}
 	for _, user := range users {
