@@ -127,7 +127,7 @@ func (s *schedule) holds() {
 	if s.world.source.Mode == configs.ModePoll || slices.ContainsFunc(s.foreign, func(x span) bool { return x.to.After(late) }) {
 		return
 	}
-	if operation, _ := s.job.now().Holder(); operation != "" {
+	if operation, _ := s.job.now().Holder(); operation != "" || !s.job.busy() {
 		return
 	}
 	for held := range s.job.held {
