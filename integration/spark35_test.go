@@ -19,7 +19,7 @@ func TestSpark35IsPolled(t *testing.T) {
 	const source = "spark-35"
 	spark := startSpark(t, "3.5", nil)
 	refusesToPoll(t, spark)
-	session := openSession(t, spark, "--fail-after", "6")
+	session := openSession(t, spark, "--fail-after", "6", "--trigger", "1 second")
 	sink := opened(webhookSink(t, "webhook"))[0]
 	wire := tapWire(t, spark.Remote())
 	config := configure(t, source, wire.remote(session.id), sink)

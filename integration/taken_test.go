@@ -15,7 +15,7 @@ import (
 func TestTakenBusIsPolled(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	const source = "taken"
-	session := openSession(t, shared.spark42.get(t), "--fail-after", "6")
+	session := openSession(t, shared.spark42.get(t), "--fail-after", "6", "--trigger", "2 seconds")
 	owner := startOwner(session)
 	owner.await("held")
 	sink := opened(webhookSink(t, "webhook"))[0]
@@ -101,7 +101,7 @@ func TestTakeover(t *testing.T) {
 func TestModePoll(t *testing.T) {
 	t.Parallel()
 	const source = "poll"
-	session := openSession(t, shared.spark40.get(t), "--fail-after", "6")
+	session := openSession(t, shared.spark40.get(t), "--fail-after", "6", "--trigger", "1 second")
 	sink := opened(webhookSink(t, "webhook"))[0]
 	wire := tapWire(t, session.spark.Remote())
 	config := configure(t, source, wire.remote(session.id), sink)
