@@ -90,7 +90,7 @@ func (o *judge) firstOf(r *run) int64 {
 // the bridge sees all that runs, asks for all that it knows of, and empties the bus.
 func (o *judge) must(r *run, b *batch, known, until time.Time) string {
 	for _, w := range o.calm {
-		if w.to = earlier(w.to, until); w.to.Sub(w.from) < 2*slack || b.at.After(w.to.Add(-2*slack)) {
+		if w.to = earlier(w.to, until); w.to.Sub(w.from) < 2*slack || b.at.After(w.to.Add(-learning)) {
 			continue
 		}
 		seen := r.began.Before(w.to.Add(-slack)) && (r.ended.IsZero() || r.ended.After(w.from.Add(slack)) && r.ended.Sub(r.began) > slack)

@@ -15,6 +15,10 @@ import (
 // slack is what an answer may take, so that what was so a moment ago still counts.
 const slack = 30 * time.Second
 
+// learning is how long it may take to learn of the last batch of a run by polling: the
+// questions get rarer once nothing runs, and the end of the run has its grace.
+const learning = 150 * time.Second
+
 // judge holds the journal against what the job did.
 type judge struct {
 	*watch

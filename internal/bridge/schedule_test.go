@@ -36,7 +36,7 @@ const (
 	// settlingTaken is the same where a bus that another client held is only waited for.
 	settlingTaken = 13 * time.Minute
 	// ending is the calm at the end.
-	ending = 4 * time.Minute
+	ending = 5 * time.Minute
 )
 
 // schedule is one seed: a job, a bridge that watches it, and what befalls them.
