@@ -90,7 +90,7 @@ func (o *judge) firstOf(r *run) int64 {
 // the bridge sees all that runs, asks for all that it knows of, and empties the bus.
 func (o *judge) must(r *run, b *batch, known, until time.Time) string {
 	for _, w := range o.calm {
-		if w.to = earlier(w.to, until); w.to.Sub(w.from) < 2*slack || b.at.After(w.to.Add(-2*slack)) {
+		if w.to = earlier(w.to, until); w.to.Sub(w.from) < 2*slack || b.at.After(w.to.Add(-learning)) {
 			continue
 		}
 		seen := r.began.Before(w.to.Add(-slack)) && (r.ended.IsZero() || r.ended.After(w.from.Add(slack)) && r.ended.Sub(r.began) > slack)
@@ -99,7 +99,7 @@ func (o *judge) must(r *run, b *batch, known, until time.Time) string {
 		if b.at.After(at) {
 			at = b.at
 		}
-		if seen && o.tells(r, b, at.Add(slack)) && !o.masked(r, w.from, w.to) {
+		if seen && !o.unheard(r, b) && o.tells(r, b, at.Add(slack)) && !o.masked(r, w.from, w.to) {
 			return fmt.Sprintf("in the calm from %s to %s spark could tell it", o.s.since(w.from), o.s.since(w.to))
 		}
 		if op := b.emitted.OperationID; op != "" && !b.large && !o.s.job.held[op].Before(w.to.Add(-15*time.Second)) {
@@ -107,6 +107,14 @@ func (o *judge) must(r *run, b *batch, known, until time.Time) string {
 		}
 	}
 	return ""
+}
+
+// unheard says that the driver dropped a batch and the run has told nothing since: an
+// open bus that is silent gives no reason to ask.
+func (o *judge) unheard(r *run, b *batch) bool {
+	later := slices.ContainsFunc(r.batches, func(x *batch) bool { return x.id > b.id && !x.dropped })
+	later = later || slices.ContainsFunc(r.idles, func(x *rest) bool { return x.at.After(b.at) && !x.dropped })
+	return b.dropped && !later && r.ended.IsZero()
 }
 
 func earlier(a, b time.Time) time.Time {

@@ -49,11 +49,13 @@ type played struct {
 type run struct {
 	id           string
 	query        *played
+	session      string
 	began, ended time.Time
 	exception    string
 	batches      []*batch
 	idles        []*rest
 	recent       []entry
+	full         bool // Spark has kept as many documents as it does
 	told         bool // the driver put the end on the bus
 	terminated   connecttest.Emitted
 	driverDied   bool
@@ -68,6 +70,7 @@ type batch struct {
 	payload string
 	large   bool
 	emitted connecttest.Emitted
+	dropped bool      // by the driver, on the way to the bus
 	trimmed time.Time // since when recent_progress lacks it
 }
 
@@ -76,6 +79,7 @@ type rest struct {
 	at      time.Time
 	payload string
 	emitted connecttest.Emitted
+	dropped bool
 }
 
 // entry is one document of recent_progress.
@@ -171,7 +175,7 @@ func (j *job) start(q *played) {
 			n++
 		}
 	}
-	q.run = &run{id: fmt.Sprintf("%s-r%d", q.id, n), query: q, began: time.Now()}
+	q.run = &run{id: fmt.Sprintf("%s-r%d", q.id, n), query: q, session: j.sessionID, began: time.Now()}
 	j.runs = append(j.runs, q.run)
 	for range j.rng.IntN(3) * j.rng.IntN(2) {
 		q.run.keep(entry{json: q.document(time.Now().Add(-time.Second), true, false)})
@@ -190,7 +194,7 @@ func (j *job) batch(q *played) {
 	q.run.keep(entry{json: q.document(b.at, false, large), batch: b})
 	q.batch++
 	j.show()
-	if !j.swallows() {
+	if b.dropped = j.swallows(); !b.dropped {
 		b.emitted = j.session.Progress(b.payload)
 	}
 }
@@ -203,7 +207,7 @@ func (j *job) idle(q *played) {
 		return
 	}
 	q.run.idles = append(q.run.idles, r)
-	if !j.swallows() {
+	if r.dropped = j.swallows(); !r.dropped {
 		r.emitted = j.session.Idle(r.payload)
 	}
 }

@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -30,6 +31,7 @@ func (j *job) swallows() bool {
 // keep adds a document, and lets go of the oldest.
 func (r *run) keep(d entry) {
 	r.recent = append(r.recent, d)
+	r.full = r.full || len(r.recent) >= keptDocuments
 	if len(r.recent) <= keptDocuments {
 		return
 	}
@@ -109,6 +111,7 @@ func (j *job) over(note func(*run)) {
 	for _, r := range j.runs {
 		if r.ended.IsZero() {
 			r.ended, r.query.run, r.query.rests = now, nil, 0
+			r.query.due = now.Add(rand64(j.rng, time.Minute))
 			note(r)
 		}
 		if r.forgotten.IsZero() {
@@ -184,6 +187,13 @@ func (j *job) quick(n int) {
 	if j.wait(10 * time.Millisecond); q.run != nil {
 		j.end(q, n%2 == 0)
 	}
+}
+
+// busy says whether a query has run for a while.
+func (j *job) busy() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.ContainsFunc(j.queries, func(q *played) bool { return q.run != nil && time.Since(q.run.began) > time.Minute })
 }
 
 // now is the session of the job, nil where it has none.

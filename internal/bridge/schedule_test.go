@@ -36,7 +36,7 @@ const (
 	// settlingTaken is the same where a bus that another client held is only waited for.
 	settlingTaken = 13 * time.Minute
 	// ending is the calm at the end.
-	ending = 4 * time.Minute
+	ending = 5 * time.Minute
 )
 
 // schedule is one seed: a job, a bridge that watches it, and what befalls them.
@@ -127,7 +127,7 @@ func (s *schedule) holds() {
 	if s.world.source.Mode == configs.ModePoll || slices.ContainsFunc(s.foreign, func(x span) bool { return x.to.After(late) }) {
 		return
 	}
-	if operation, _ := s.job.now().Holder(); operation != "" {
+	if operation, _ := s.job.now().Holder(); operation != "" || !s.job.busy() {
 		return
 	}
 	for held := range s.job.held {
