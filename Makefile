@@ -29,14 +29,13 @@ build: ## build bin/bridge
 	go build -trimpath -ldflags '-X main.linkedVersion=$(VERSION)' -o bin/bridge ./cmd/bridge
 
 .PHONY: test
-test: unit integration ## run all tests: unit, then against the real servers
+test: unit schedules integration ## run all tests: unit, schedules of faults, then against the real servers
 
 .PHONY: unit
 unit: ## run the unit tests, with the race detector and in random order
 	$(TOOL) gotestsum --format pkgname-and-test-fails -- -race -shuffle=on -timeout 10m ./...
 
-# Without the race detector, under which the unit tests play only a few of them. Some of
-# these still end with a difference that has to be explained.
+# Without the race detector, under which the unit tests play only a few of them.
 .PHONY: schedules
 schedules: ## play 200 schedules of faults against the bridge
 	go test ./internal/bridge -run TestSchedules -count=1 -timeout 20m
