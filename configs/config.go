@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"time"
 
+	"sparkbridge/sinks"
 	"sparkbridge/sinks/kafka"
 	"sparkbridge/sinks/nats"
 	"sparkbridge/sinks/webhook"
@@ -31,7 +32,8 @@ import (
 type Config struct {
 	Sources []Source `yaml:"sources" required:"true" doc:"The Spark Connect sessions to listen to, one bus each."`
 	Journal Journal  `yaml:"journal" doc:"Where events are kept, and for how long."`
-	Sinks   []Sink   `yaml:"sinks" required:"true" doc:"Where events go. Every sink gets every event, at its own pace."`
+	Sinks   []Sink   `yaml:"sinks" required:"true" doc:"Where events go. Every sink gets the events that it wants, at its own pace."`
+	HTTP    HTTP     `yaml:"http" doc:"The page, the API, metrics and health."`
 	Log     Log      `yaml:"log" doc:"What the bridge says about itself, on standard error."`
 }
 
@@ -47,8 +49,11 @@ type Source struct {
 	CreateSession bool             `yaml:"create_session" default:"false" doc:"true: make the session if it is missing, and attach at once."`
 	OnStop        OnStop           `yaml:"on_stop" default:"remove" enum:"remove,keep" doc:"remove: free the bus when the bridge stops. keep: leave it for a restart within five minutes."`
 	PollInterval  time.Duration    `yaml:"poll_interval" default:"5s" min:"100ms" doc:"How often Spark is asked which queries are active."`
+	Required      bool             `yaml:"required" default:"true" doc:"false: /readyz says ready also while this source is lost."`
 
 	DetachWhenIdle time.Duration `yaml:"detach_when_idle" default:"0s" doc:"Let go of a session that has had no active query for so long, so that Spark can close it; 0s never does."`
+
+	Labels map[string]string `yaml:"labels" doc:"What else there is to say of the source, by names of your own; for templates and metrics."`
 }
 
 // Mode says how a source follows its session.
@@ -84,7 +89,17 @@ type Journal struct {
 	Dir      string        `yaml:"dir" default:"bridge-data" required:"true" doc:"The folder of the journal, made if it is missing. One bridge at a time."`
 	MaxAge   time.Duration `yaml:"max_age" default:"168h" min:"1s" doc:"How long events are kept at most."`
 	MaxBytes Size          `yaml:"max_bytes" default:"10GiB" min:"1MiB" doc:"How much disk the events may take; the oldest go first. The newest segment always stays."`
+	WhenFull WhenFull      `yaml:"when_full" default:"drop_oldest" enum:"drop_oldest,block" doc:"What happens when events have to go that a sink has not had yet. drop_oldest: they go, and the sink gets a gap event for each run. block: nothing is read until the sink has them; Spark keeps what comes."`
 }
+
+// WhenFull says what happens when events have to go that a sink has not had yet.
+type WhenFull string
+
+// The values of Journal.WhenFull.
+const (
+	WhenFullDropOldest WhenFull = "drop_oldest"
+	WhenFullBlock      WhenFull = "block"
+)
 
 // Sink is one destination; exactly one of NATS, Kafka and Webhook is set.
 type Sink struct {
@@ -93,6 +108,14 @@ type Sink struct {
 	Kafka   *kafka.Config   `yaml:"kafka" doc:"Produces to a Kafka topic."`
 	Webhook *webhook.Config `yaml:"webhook" doc:"Posts each event to a URL."`
 	Retry   Retry           `yaml:"retry" doc:"The waits between tries while the destination fails. It is never given up."`
+
+	Match         sinks.Match   `yaml:"match" doc:"Which events the sink wants; all of what is left out."`
+	ProgressEvery time.Duration `yaml:"progress_every" default:"0s" doc:"At most one progress event per query in each period of this length, the newest; 0s sends all."`
+	MaxAge        time.Duration `yaml:"max_age" default:"0s" doc:"Events that have waited for longer are not worth sending; they go to the dead letters as expired. 0s: all are."`
+	From          From          `yaml:"from" default:"now" enum:"now,oldest" doc:"Where a new sink starts: with what comes from now on, or with the oldest event of the journal."`
+	Format        sinks.Format  `yaml:"format" enum:"binary,structured,raw" doc:"binary: attributes in headers, Spark's JSON as the content. structured: one JSON document with both. raw: Spark's JSON alone. Webhooks have structured if nothing is said, the others binary."`
+	GiveUp        time.Duration `yaml:"give_up" default:"1h" doc:"How long one event may fail while others go through, until it goes to the dead letters; 0s: for ever."`
+	DeadLetters   DeadLetters   `yaml:"dead_letters" doc:"Events that could not be delivered, kept in the journal's folder."`
 }
 
 // Retry bounds the waits between deliveries that fail.

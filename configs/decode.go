@@ -41,7 +41,9 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, path string) {
 		d.mapping(n, settle(v), path)
 	case want == shapeList && n.Kind == yaml.SequenceNode:
 		d.list(n, v, path)
-	case want != shapeMapping && want != shapeList && n.Kind == yaml.ScalarNode:
+	case want == shapeMap && n.Kind == yaml.MappingNode:
+		d.entries(n, v, path)
+	case want != shapeMapping && want != shapeMap && want != shapeList && n.Kind == yaml.ScalarNode:
 		d.scalar(n, v, path)
 	default:
 		d.wrongType(n, v.Type(), path)
@@ -90,6 +92,28 @@ func (d *decoder) mapping(n *yaml.Node, v reflect.Value, path string) {
 		first[k.name] = name.Line
 		d.value(item, v.Field(k.index), join(path, k.name))
 	}
+}
+
+// entries fills a map, whose keys are the user's own.
+func (d *decoder) entries(n *yaml.Node, v reflect.Value, path string) {
+	m := reflect.MakeMap(v.Type())
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		name, item := n.Content[i], n.Content[i+1]
+		at := join(path, clip(name.Value))
+		key := reflect.ValueOf(name.Value)
+		switch {
+		case name.Kind != yaml.ScalarNode || name.Value == "" || name.ShortTag() == "!!merge":
+			d.addAt(name.Line, name.Column, path, "has a key that is no plain text: give each value a name")
+			continue
+		case m.MapIndex(key).IsValid():
+			d.addAt(name.Line, name.Column, at, "is given twice: keep one of them")
+			continue
+		}
+		element := reflect.New(v.Type().Elem()).Elem()
+		d.value(item, element, at)
+		m.SetMapIndex(key, element)
+	}
+	v.Set(m)
 }
 
 // key finds the key that a node names, and notes one that nobody knows.

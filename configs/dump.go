@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"reflect"
+	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -50,10 +51,22 @@ func shown(v reflect.Value) any {
 			list[i] = shown(v.Index(i))
 		}
 		return list
+	case shapeMap:
+		return shownMap(v)
 	case shapeBool, shapeInt:
 		return v.Interface()
 	}
 	return maskURLs(textOf(v))
+}
+
+// shownMap sorts by the keys.
+func shownMap(v reflect.Value) node {
+	var n node
+	for _, key := range v.MapKeys() {
+		n = append(n, member{key.String(), shown(v.MapIndex(key))})
+	}
+	slices.SortFunc(n, func(a, b member) int { return strings.Compare(a.name, b.name) })
+	return n
 }
 
 // shownMapping leaves out what is not set.

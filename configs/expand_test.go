@@ -94,7 +94,7 @@ func TestExpandTypedValues(t *testing.T) {
 // Keys have no variables.
 func TestExpandNoKeys(t *testing.T) {
 	got := problemsOf(t, good+"${A}: {level: warn}\n", environment(map[string]string{"A": "log"}, nil))
-	same(t, got, []string{"f:7:1: ${A}: is an unknown key: use one of sources, journal, sinks, log"})
+	same(t, got, []string{"f:7:1: ${A}: is an unknown key: use one of sources, journal, sinks, http, log"})
 }
 
 func TestReadValueFile(t *testing.T) {

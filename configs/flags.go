@@ -53,6 +53,20 @@ func FromFlags(f Flags, env Environment) (*Config, error) {
 	return cfg, nil
 }
 
+// SourceOf makes one source of a connection string, with its defaults and what the
+// environment fills in, and checks it. The error is an Errors.
+func SourceOf(remote string, env Environment) (Source, error) {
+	p := newProblems("")
+	p.flags["sources"] = "--remote"
+	cfg := defaults()
+	cfg.addFlagSource(p, remote, env)
+	cfg.checkSources(p)
+	if err := p.err(); err != nil {
+		return Source{}, err
+	}
+	return cfg.Sources[0], nil
+}
+
 func (c *Config) addFlagSource(p *problems, remote string, env Environment) {
 	if remote == "" {
 		remote, _ = env.Lookup(envRemote)
@@ -109,7 +123,7 @@ func (c *Config) addFlagSinks(p *problems, f Flags) {
 // addFlagSink adds a sink named after its kind, from the second on with a number.
 // The names stay the same from start to start: the journal knows sinks by them.
 func (c *Config) addFlagSink(p *problems, kind string, s Sink) {
-	setDefaults(reflect.ValueOf(&s.Retry).Elem())
+	setDefaults(reflect.ValueOf(&s).Elem())
 	s.Name = kind
 	for n := 2; c.hasSink(s.Name); n++ {
 		s.Name = kind + "-" + strconv.Itoa(n)

@@ -2,6 +2,7 @@ package configs
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 )
@@ -62,6 +63,7 @@ const (
 	shapeSize
 	shapeList
 	shapeMapping
+	shapeMap // a mapping with keys of the user's own
 )
 
 var (
@@ -84,6 +86,8 @@ func shapeOf(t reflect.Type) shape {
 		return shapeBool
 	case t.Kind() == reflect.Slice:
 		return shapeList
+	case t.Kind() == reflect.Map:
+		return shapeMap
 	case t.Kind() == reflect.Struct, t.Kind() == reflect.Pointer:
 		return shapeMapping
 	case t.Kind() >= reflect.Int && t.Kind() <= reflect.Int64:
@@ -96,9 +100,26 @@ func shapeOf(t reflect.Type) shape {
 func (s shape) wanted() string {
 	return [...]string{
 		"a text", "true or false", "a whole number", "a duration such as 5s or 1m", "a size such as 10GiB",
-		"a list (lines that start with - )", "a mapping (lines of key: value)",
+		"a list (lines that start with - )", "a mapping (lines of key: value)", "a mapping (lines of key: value)",
 	}[s]
 }
 
-// isSecret says that values of the type are not for showing.
-func isSecret(t reflect.Type) bool { return t == secretType || t == remoteType }
+// isSecret says that values of the type are not for showing, nor a text that was
+// written where a list or a mapping with secrets belongs.
+func isSecret(t reflect.Type) bool {
+	t = itemType(t)
+	if t == secretType || t == remoteType {
+		return true
+	}
+	return t.Kind() == reflect.Struct && shapeOf(t) == shapeMapping &&
+		slices.ContainsFunc(keysOf(t), func(k key) bool { return isSecret(k.typ) })
+}
+
+// itemType is the type of the items of a list or of the values of a map, of what a pointer points to, and
+// otherwise the type itself.
+func itemType(t reflect.Type) reflect.Type {
+	for t.Kind() == reflect.Slice || t.Kind() == reflect.Pointer || t.Kind() == reflect.Map {
+		t = t.Elem()
+	}
+	return t
+}

@@ -58,7 +58,7 @@ log: {level: debug, format: json}
 		"create_session": s.CreateSession,
 		"on_stop":        s.OnStop == OnStopKeep,
 		"poll_interval":  s.PollInterval == 90*time.Second,
-		"journal":        cfg.Journal == Journal{Dir: "/var/j", MaxAge: 168 * time.Hour, MaxBytes: 1 << 20},
+		"journal":        cfg.Journal == Journal{Dir: "/var/j", MaxAge: 168 * time.Hour, MaxBytes: 1 << 20, WhenFull: WhenFullDropOldest},
 		"nats":           cfg.Sinks[0].NATS.Subject == "x.{kind}" && !cfg.Sinks[0].NATS.JetStream,
 		"retry":          cfg.Sinks[0].Retry == Retry{Initial: time.Second, Max: 2 * time.Second},
 		"kafka":          reflect.DeepEqual(cfg.Sinks[1].Kafka.Brokers, []string{"a:1", "b:2"}) && cfg.Sinks[1].Kafka.Topic == "t",

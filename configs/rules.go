@@ -37,12 +37,24 @@ func (k key) check(p *problems, v reflect.Value, path string) {
 	switch {
 	case k.required && isEmpty(v):
 		p.add(path, "is required: %s", k.advice())
-	case k.enum != nil && !slices.Contains(k.enum, text):
+	case k.enum != nil && v.Kind() == reflect.Slice:
+		k.checkItems(p, v, path)
+	case k.enum != nil && !slices.Contains(k.enum, text) && (text != "" || k.fallback != ""):
 		p.add(path, "%s is not known: use %s", p.quote(path, text), strings.Join(k.enum, " or "))
 	case k.pattern != "" && text != "" && !regexp.MustCompile(k.pattern).MatchString(text):
 		p.add(path, "%s has another form than it may: use %s", p.quote(path, text), cmp.Or(k.formText, k.pattern))
 	case k.min != "" && v.Int() < k.least():
 		p.add(path, "%s is too little: use at least %s", p.quote(path, text), k.min)
+	}
+}
+
+// checkItems checks the items of a list against the values that they can have.
+func (k key) checkItems(p *problems, v reflect.Value, path string) {
+	for i := range v.Len() {
+		at, text := index(path, i), textOf(v.Index(i))
+		if !p.failed(at) && !slices.Contains(k.enum, text) {
+			p.add(at, "%s is not known: use %s", p.quote(at, text), strings.Join(k.enum, ", "))
+		}
 	}
 }
 
@@ -55,7 +67,7 @@ func textOf(v reflect.Value) string {
 }
 
 func isEmpty(v reflect.Value) bool {
-	return v.IsZero() || v.Kind() == reflect.Slice && v.Len() == 0
+	return v.IsZero() || (v.Kind() == reflect.Slice || v.Kind() == reflect.Map) && v.Len() == 0
 }
 
 // advice is the next step where the key is missing.

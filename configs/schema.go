@@ -109,11 +109,13 @@ func (k key) form() node {
 	case shapeMapping:
 		return mappingSchema(k.typ)
 	case shapeList:
-		n := node{{"type", "array"}, {"items", schemaOf(key{typ: k.typ.Elem()})}}
+		n := node{{"type", "array"}, {"items", schemaOf(key{typ: k.typ.Elem(), enum: k.enum})}}
 		if k.required {
 			n = append(n, member{"minItems", 1})
 		}
 		return n
+	case shapeMap:
+		return node{{"type", "object"}, {"additionalProperties", schemaOf(key{typ: k.typ.Elem()})}}
 	case shapeBool:
 		return orVariable(node{{"type", "boolean"}})
 	case shapeInt:

@@ -66,7 +66,7 @@ func TestSchemaRefusesWhatIsWrong(t *testing.T) {
 	schema := compiled(t)
 	for name, text := range map[string]string{
 		"nothing":          "{}",
-		"unknown key":      good + "http: {listen: x}\n",
+		"unknown key":      good + "htpp: {listen: x}\n",
 		"unknown key deep": strings.Replace(good, "url:", "uri:", 1),
 		"no list":          "sources: a\nsinks: []\n",
 		"empty list":       strings.Replace(good, "sinks:", "sinks: []\nx:", 1),

@@ -14,6 +14,7 @@ import (
 // No way of printing shows what must not be shown.
 func TestSecretsStayHidden(t *testing.T) {
 	const hidden = "hunter2"
+	const signing = "whsec_hunter2hunter2hunter2hunter2hunter2a" // base64 that shows when it is not hidden
 	remote := "sc://h/;user_id=etl;session_id=" + sessionA + ";token=" + hidden + ";x-key=" + hidden
 	cfg := parse(t, `
 sources:
@@ -22,6 +23,12 @@ sources:
 sinks:
   - {name: n, nats: {url: "nats://u:`+hidden+`@a:1,`+hidden+`@b:2"}}
   - {name: w, webhook: {url: "https://u:`+hidden+`@h/`+hidden+`?k=`+hidden+`"}}
+  - {name: n2, nats: {url: nats://h, token: `+hidden+`}}
+  - {name: n3, nats: {url: nats://h, user: u, password: `+hidden+`}}
+  - {name: k, kafka: {brokers: [localhost:1], sasl: {mechanism: plain, username: u, password: `+hidden+`}}}
+  - {name: w2, webhook: {url: https://h, bearer: `+hidden+`, headers: {x-key: `+hidden+`}}}
+  - {name: w3, webhook: {url: https://h, basic: {user: u, password: `+hidden+`}, secret: `+signing+`}}
+  - {name: w4, webhook: {url: https://h, secrets: [`+signing+`]}}
 `)
 	if cfg.Sources[1].Token.Reveal() != hidden || !strings.Contains(cfg.Sources[0].Remote.Reveal(), hidden) {
 		t.Fatal("Reveal does not give the text")
@@ -56,7 +63,7 @@ sinks:
 			t.Errorf("%s does not show that there is one: %s", form, text)
 		}
 	}
-	for _, want := range []string{"user_id=etl", "nats://***@a:1,***", "https://***@h/…"} {
+	for _, want := range []string{"user_id=etl", "nats://***@a:1,***", "https://***@h/…", "x-key: '***'", "secret: '***'"} {
 		if !strings.Contains(string(inYAML), want) {
 			t.Errorf("the summary does not have %s:\n%s", want, inYAML)
 		}
@@ -83,6 +90,15 @@ func TestSecretsStayHiddenInErrors(t *testing.T) {
 		"sources: [{token: *" + hidden + "}]\n",
 		"sources: [{token: !" + hidden + "}]\n",
 		"sources: [{token: !" + hidden + " x}]\n",
+		"sinks: [{name: a, nats: {token: [" + hidden + "]}}]\n",
+		"sinks: [{name: a, nats: token=" + hidden + "}]\n",
+		"sinks: [{name: a, kafka: {brokers: [h:1], sasl: 'u/" + hidden + "'}}]\n",
+		"sinks: [{name: a, kafka: {brokers: [h:1], sasl: {mechanism: plain, username: u, password: " + hidden + "}}}]\n",
+		"sinks: [{name: a, webhook: {url: https://h, secret: " + hidden + "}}]\n",
+		"sinks: [{name: a, webhook: {url: https://h, secrets: " + hidden + "}}]\n",
+		"sinks: [{name: a, webhook: {url: https://h, basic: 'u:" + hidden + "'}}]\n",
+		"sinks: [{name: a, webhook: {url: https://h, headers: 'X: " + hidden + "'}}]\n",
+		"sinks: [{name: a, webhook: {url: https://h, headers: {x: [" + hidden + "]}}}]\n",
 		"sources: [{token: [" + hidden + "]}]\n",
 		"sources: [{token: 'a${" + hidden + "'}]\n",
 		"sources: [{token: 'a${" + hidden + " x}'}]\n",

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"os"
 	"reflect"
-	"slices"
 	"strings"
 
 	"sparkbridge/connect"
+	"sparkbridge/sinks/webhook"
 )
 
 // validate notes all that is wrong with the values: first what the tags say of
@@ -16,6 +16,7 @@ func (c *Config) validate(p *problems) {
 	checkTags(p, reflect.ValueOf(c).Elem(), "")
 	c.checkSources(p)
 	c.checkSinks(p)
+	c.HTTP.check(p)
 }
 
 // ParsedRemote returns the connection string in its parts, with the token of the
@@ -55,6 +56,7 @@ func (c *Config) checkSources(p *problems) {
 		s, path := &c.Sources[i], index("sources", i)
 		unique(p, names, s.Name, join(path, "name"))
 		s.check(p, path, sessions)
+		s.checkLabels(p, path)
 	}
 }
 
@@ -130,6 +132,7 @@ func (c *Config) checkSinks(p *problems) {
 		s, path := &c.Sinks[i], index("sinks", i)
 		unique(p, names, s.Name, join(path, "name"))
 		s.check(p, path)
+		c.checkRoute(p, s, path)
 	}
 }
 
@@ -166,6 +169,9 @@ func (s *Sink) check(p *problems, path string) {
 	for _, d := range s.destinations() {
 		at := join(path, d.key)
 		doubtful = doubtful || p.failed(at)
+		if w, ok := d.config.(*webhook.Config); ok {
+			w.Format = s.Format // which its own checks ask for
+		}
 		if d.config != nil {
 			found = append(found, d.key)
 			addEach(p, at, reflect.TypeOf(d.config).Elem(), d.config.Validate())
@@ -203,10 +209,18 @@ func addEach(p *problems, path string, t reflect.Type, err error) {
 	}
 }
 
-// isKey says that a name is that of a key, or of an item of its list.
-func isKey(t reflect.Type, name string) bool {
+// isKey says that a path is that of a key, or of an item of its list, or of a
+// key below it.
+func isKey(t reflect.Type, path string) bool {
+	name, rest, deeper := strings.Cut(path, ".")
 	name, _, _ = strings.Cut(name, "[")
-	return slices.Contains(keyNames(keysOf(t)), name)
+	for _, k := range keysOf(t) {
+		inner := itemType(k.typ)
+		if k.name == name && (!deeper || k.typ.Kind() == reflect.Map || inner.Kind() == reflect.Struct && isKey(inner, rest)) {
+			return true
+		}
+	}
+	return false
 }
 
 // unique notes a name that was there before.

@@ -3,6 +3,7 @@ package listener
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"sparkbridge/dedupe"
@@ -54,8 +55,7 @@ type Admission struct {
 	marks     *dedupe.Marks
 	lives     map[string]*life
 
-	// duplicates counts the repeats that were not admitted.
-	duplicates uint64
+	duplicates atomic.Uint64
 }
 
 // NewAdmission returns an admission that has seen nothing.
@@ -156,9 +156,16 @@ func (a *Admission) admitOne(e Event, answered bool) []Event {
 // repeated counts what Spark delivered again.
 func (a *Admission) repeated(e Event) {
 	if e.Origin == OriginBus {
-		a.duplicates++
+		a.duplicates.Add(1)
 	}
 }
+
+// Duplicates counts the repeats on the bus that were not admitted.
+func (a *Admission) Duplicates() uint64 { return a.duplicates.Load() }
+
+// CountOn lets Duplicates go on from a count. It may be called before the first
+// event.
+func (a *Admission) CountOn(duplicates uint64) { a.duplicates.Store(duplicates) }
 
 // mark moves the marks for an event; fresh is false for a repeat.
 func (a *Admission) mark(e Event) (fresh bool, missing dedupe.Range) {

@@ -94,6 +94,10 @@ type Event struct {
 	// Truncated says that the payload was cut to fit a size limit.
 	Truncated bool
 
+	// Replay names the replay that this copy of the event belongs to, empty at the
+	// first delivery. It is no part of the event: the id stays the same.
+	Replay string
+
 	// Payload is Spark's JSON, byte for byte: of a progress event the object
 	// inside its wrapper, of the others the whole object.
 	Payload []byte

@@ -92,8 +92,8 @@ func TestRepeatsAreLeftOutAndConfirmed(t *testing.T) {
 	replay()
 	runToEnd(t, f, s)
 	wantIDs(t, *got, "a:started:inferred", "a:progress:0", "a:progress:1", "a:idle:1767225661000", "a:type9:p3", "a:terminated")
-	if f.Admission.duplicates != 5 {
-		t.Errorf("%d duplicates counted, want 5", f.Admission.duplicates)
+	if f.Admission.Duplicates() != 5 {
+		t.Errorf("%d duplicates counted, want 5", f.Admission.Duplicates())
 	}
 	if want := []string{"p1", "p2", "p3", "p4", "p5", "p1", "p2", "p3", "p4", "p5"}; !slices.Equal(s.done, want) {
 		t.Errorf("confirmed %v, want %v", s.done, want)

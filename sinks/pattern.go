@@ -12,12 +12,12 @@ import (
 func (t *Template) Pattern(source string) string {
 	var b strings.Builder
 	of := listener.Event{Source: source}
-	for _, p := range t.parts {
-		switch {
-		case p.field == nil:
+	for i := range t.parts {
+		switch p := &t.parts[i]; {
+		case p.fixed():
 			b.WriteString(p.literal)
 		case p.ofSource:
-			b.WriteString(Token(p.field(&of)))
+			b.WriteString(Token(t.value(p, &of)))
 		default:
 			b.WriteString("*")
 		}

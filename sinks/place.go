@@ -23,18 +23,65 @@ var fields = map[string]func(*listener.Event) string{
 	"run_id":   func(e *listener.Event) string { return e.RunID },
 }
 
-// Template makes the place of an event, a NATS subject or a Kafka topic, from a
-// text with {source}, {query}, {kind}, {query_id} and {run_id} in it.
-type Template struct {
-	text  string
-	parts []part
+// knownNames is for errors.
+const knownNames = "{source}, {query}, {kind}, {query_id}, {run_id} or {labels.name}"
+
+// Labels are what the configuration says of each source, by its name.
+type Labels map[string]map[string]string
+
+// Has tells whether any source has a label.
+func (l Labels) Has(name string) bool {
+	for _, of := range l {
+		if _, ok := of[name]; ok {
+			return true
+		}
+	}
+	return false
 }
 
-// part is either a literal or a field.
+// Template makes the place of an event, a NATS subject or a Kafka topic, or a text
+// about it, a key or a header, from a text with {source}, {query}, {kind},
+// {query_id}, {run_id} and {labels.name} in it.
+type Template struct {
+	text   string
+	parts  []part
+	labels Labels
+}
+
+// part is a literal, a field, or a label of the source.
 type part struct {
 	literal  string
 	field    func(*listener.Event) string
+	label    string
 	ofSource bool // all events of a source have the same
+}
+
+func (p *part) fixed() bool { return p.field == nil && p.label == "" }
+
+// With returns the template with the labels that its names stand for. A label
+// that an event's source does not have is empty.
+func (t *Template) With(labels Labels) *Template {
+	known := *t
+	known.labels = labels
+	return &known
+}
+
+// LabelNames are the labels that the template asks for.
+func (t *Template) LabelNames() (names []string) {
+	for _, p := range t.parts {
+		if p.label != "" {
+			names = append(names, p.label)
+		}
+	}
+	return names
+}
+
+// value is what a part that is not fixed stands for.
+func (t *Template) value(p *part, e *listener.Event) string {
+	if p.label != "" {
+		return t.labels[e.Source][p.label]
+	}
+	return p.field(e)
 }
 
 // ParseTemplate reads a template. Its errors name the template, what is wrong
@@ -60,10 +107,15 @@ func ParseTemplate(text string) (*Template, error) {
 			return nil, fmt.Errorf("template %q: a { without its }; names are written {source}", text)
 		}
 		field, known := fields[name]
-		if !known {
-			return nil, fmt.Errorf("template %q: unknown name {%s}; use {source}, {query}, {kind}, {query_id} or {run_id}", text, name)
+		label, labelled := strings.CutPrefix(name, "labels.")
+		switch {
+		case known:
+			t.parts = append(t.parts, part{field: field, ofSource: name == "source"})
+		case labelled && label != "":
+			t.parts = append(t.parts, part{label: label, ofSource: true})
+		default:
+			return nil, fmt.Errorf("template %q: unknown name {%s}; use %s", text, name, knownNames)
 		}
-		t.parts = append(t.parts, part{field: field, ofSource: name == "source"})
 		rest = next
 	}
 	return t, nil
@@ -74,20 +126,28 @@ func (t *Template) String() string { return t.text }
 
 // Fixed tells whether every event has the same place.
 func (t *Template) Fixed() bool {
-	return len(t.parts) == 1 && t.parts[0].field == nil
+	return len(t.parts) == 1 && t.parts[0].fixed()
 }
 
 // Place returns where e goes. Every name in the template becomes one Token.
-func (t *Template) Place(e *listener.Event) string {
+func (t *Template) Place(e *listener.Event) string { return t.fill(e, Token) }
+
+// Text returns the template with every name replaced by what it stands for, as it
+// is.
+func (t *Template) Text(e *listener.Event) string {
+	return t.fill(e, func(text string) string { return text })
+}
+
+func (t *Template) fill(e *listener.Event, form func(string) string) string {
 	if t.Fixed() {
 		return t.text
 	}
 	var b strings.Builder
-	for _, p := range t.parts {
-		if p.field == nil {
+	for i := range t.parts {
+		if p := &t.parts[i]; p.fixed() {
 			b.WriteString(p.literal)
 		} else {
-			b.WriteString(Token(p.field(e)))
+			b.WriteString(form(t.value(p, e)))
 		}
 	}
 	return b.String()

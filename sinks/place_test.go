@@ -56,7 +56,8 @@ func TestTemplatePlaces(t *testing.T) {
 func TestTemplateErrorsNameWhatIsWrong(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                   "template is empty",
-		"spark.{querry}":     `template "spark.{querry}": unknown name {querry}; use {source}, {query}, {kind}, {query_id} or {run_id}`,
+		"spark.{querry}":     `template "spark.{querry}": unknown name {querry}; use {source}, {query}, {kind}, {query_id}, {run_id} or {labels.name}`,
+		"spark.{labels.}":    "unknown name {labels.}",
 		"spark.{}":           "unknown name {}",
 		"spark.{source":      `template "spark.{source": a { without its }`,
 		"spark.source}.x":    "a } without its {",
@@ -85,4 +86,32 @@ func FuzzToken(f *testing.F) {
 			t.Errorf("Token(%q) = %q, although the name is fine", name, got)
 		}
 	})
+}
+
+func TestTemplatesKnowLabels(t *testing.T) {
+	tpl, err := sinks.ParseTemplate("spark.{labels.team}.{source}.{query}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels := sinks.Labels{"etl": {"team": "pay & bill"}, "web": nil}
+	with := tpl.With(labels)
+	etl, web := listener.Event{Source: "etl", Name: "a b"}, listener.Event{Source: "web"}
+	if got, want := with.Place(&etl), "spark."+sinks.Token("pay & bill")+".etl."+sinks.Token("a b"); got != want {
+		t.Errorf("place %q, want %q", got, want)
+	}
+	if got, want := with.Text(&etl), "spark.pay & bill.etl.a b"; got != want {
+		t.Errorf("text %q, want %q", got, want)
+	}
+	if got := with.Place(&web); got != "spark._.web._" {
+		t.Errorf("place without the label %q", got)
+	}
+	if got, want := with.Pattern("etl"), "spark."+sinks.Token("pay & bill")+".etl.*"; got != want {
+		t.Errorf("pattern %q, want %q", got, want)
+	}
+	if got := tpl.Place(&etl); !strings.HasPrefix(got, "spark._.") {
+		t.Errorf("With changed the template itself: %q", got)
+	}
+	if names := tpl.LabelNames(); len(names) != 1 || !labels.Has(names[0]) || labels.Has("other") {
+		t.Errorf("labels %q", names)
+	}
 }

@@ -23,6 +23,7 @@ type Retry struct {
 
 // backOff is the waits of one worker.
 type backOff struct {
+	initial      time.Duration
 	waits        *backoff.ExponentialBackOff
 	healthySince time.Time // first success after the last failure, zero after a failure
 }
@@ -34,7 +35,7 @@ func newBackOff(r Retry) *backOff {
 	if r.Max <= 0 {
 		r.Max = time.Minute
 	}
-	return &backOff{waits: backoff.NewExponentialBackOff(
+	return &backOff{initial: min(r.Initial, r.Max), waits: backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(min(r.Initial, r.Max)),
 		backoff.WithMaxInterval(r.Max),
 		backoff.WithMultiplier(2),

@@ -23,16 +23,18 @@ const (
 type Source interface {
 	// Next blocks until there are events and returns what is there, at least one
 	// event and otherwise no more than maxEvents and about maxBytes of payload.
-	// What it returned once it does not return again. A *LostError says that
-	// events are gone; Next may be called again and goes on behind them. Any other
-	// error ends the worker.
+	// What it returned once it does not return again. When ctx ends first it returns
+	// the error of ctx and loses nothing. A *LostError says that events are gone;
+	// Next may be called again and goes on behind them. Any other error ends the
+	// worker.
 	Next(ctx context.Context, maxEvents, maxBytes int) ([]listener.Event, error)
 }
 
 // Cursor keeps how far a sink has come, over restarts.
 type Cursor interface {
-	// Save stores the sequence of the first event that is not known to be
-	// acknowledged. It may be called beside Source.Next.
+	// Save stores the sequence of the first event that is not settled: neither
+	// acknowledged, nor unwanted, nor among the dead letters. It may be called beside
+	// Source.Next.
 	Save(next uint64) error
 }
 
@@ -46,7 +48,7 @@ func (e *LostError) Error() string {
 	return fmt.Sprintf("events %d to %d were deleted by retention before they were delivered", e.From, e.To)
 }
 
-// Options are the parts of a Worker; all but Retry must be set.
+// Options are the parts of a Worker. Name, Sink, Source, Cursor and Log must be set.
 type Options struct {
 	Name   string // of the sink, for logs
 	Sink   Sink
@@ -54,31 +56,58 @@ type Options struct {
 	Cursor Cursor
 	Retry  Retry
 	Log    *slog.Logger
+
+	// Match is what the sink wants; the zero value wants all.
+	Match Match
+	// ProgressEvery lets at most one progress event of a query through in each
+	// period of that length; zero lets all through.
+	ProgressEvery time.Duration
+	// MaxAge is the age above which an event is not worth sending any more, counted
+	// from when the journal took it; zero is none. Replays know no age.
+	MaxAge time.Duration
+	// GiveUp is how long one event may fail while others go through; zero is for ever.
+	GiveUp time.Duration
+	// Letters keeps what is not delivered. Without it nothing is ever left out: a
+	// refusal is tried again like any failure.
+	Letters Letters
+	// Replays are asked for at the start and when Wake is called; nil has none.
+	Replays Replays
 }
 
 // State is what a Worker is doing, as it was at one moment.
 type State struct {
-	// Next is the sequence of the first event that is not acknowledged, 0 as
-	// long as nothing was. The stored cursor may be a little behind.
+	// Next is the sequence of the first event that is not settled, 0 as long as
+	// nothing was. The stored cursor may be a little behind.
 	Next uint64
-	// Delivered counts the events acknowledged since the start.
-	Delivered uint64
+	// Read is the sequence after the last event that was read.
+	Read uint64
+	// Delivered counts the events acknowledged since the start, Buried those that
+	// became dead letters.
+	Delivered, Buried uint64
+	// Held is how many events wait for the end of their period (ProgressEvery), Aside
+	// how many wait behind an event that fails alone.
+	// Open is how many were read and are not settled, these included.
+	Held, Aside, Open int
 	// Err is the last failure, nil while deliveries succeed. Since then it has
 	// failed Failures times in a row.
 	Err      error
 	Since    time.Time
 	Failures int
+	// Replay is the id of the replay that is under way, empty for none.
+	Replay string
 }
 
 // Worker drives one sink: next events, deliver until acknowledged, move the
-// cursor. It never gives up on a destination and never skips an event.
+// cursor. It never gives up on a destination, and skips no event but into the dead
+// letters: one that the destination refuses, that fails alone for too long, or that
+// is too old.
 type Worker struct {
-	name    string
-	sink    Sink
-	source  Source
+	o       Options
 	backoff *backOff
 	cursor  *cursorKeeper
 	outage  outage
+	apart   outage // of events that fail alone
+	waker   waker
 	log     *slog.Logger
 
 	mu    sync.Mutex
@@ -88,15 +117,16 @@ type Worker struct {
 // NewWorker makes a worker; Run starts it.
 func NewWorker(o Options) *Worker {
 	log := o.Log.With("sink", o.Name)
-	return &Worker{
-		name:    o.Name,
-		sink:    o.Sink,
-		source:  o.Source,
+	w := &Worker{
+		o:       o,
 		backoff: newBackOff(o.Retry),
 		cursor:  newCursorKeeper(o.Cursor, log),
 		outage:  outage{log: log, step: "deliver"},
+		apart:   outage{log: log, step: "deliver one event while others go through"},
 		log:     log,
 	}
+	w.waker.wake() // there may be something to do from before
+	return w
 }
 
 // State returns what the worker is doing.
@@ -105,6 +135,10 @@ func (w *Worker) State() State {
 	defer w.mu.Unlock()
 	return w.state
 }
+
+// Wake makes the worker look for replays, and for dead letters that are to be tried
+// again.
+func (w *Worker) Wake() { w.waker.wake() }
 
 // Run delivers until ctx ends, which is no failure: it then returns nil. Before
 // it returns, the cursor is saved. It returns an error only when the source can
@@ -120,45 +154,38 @@ func (w *Worker) Run(ctx context.Context) error {
 	return err
 }
 
-// carry moves events from the source to the sink.
+// carry goes through the source, and does between two batches what was asked for.
 func (w *Worker) carry(ctx context.Context) error {
+	p := newPass(w, w.o.Source)
+	p.move = func(next uint64) {
+		w.note(func(s *State) { s.Next = next })
+		w.cursor.move(next)
+	}
+	if err := p.skipBuried(); err != nil {
+		return fmt.Errorf("read dead letters of sink %s: %w", w.o.Name, err)
+	}
 	for ctx.Err() == nil {
-		events, err := w.source.Next(ctx, maxEvents, maxBytes)
-		var lost *LostError
-		switch {
-		case err == nil:
-			w.deliver(ctx, events)
-		case errors.As(err, &lost):
-			w.log.Error("events lost to retention", "from", lost.From, "to", lost.To)
-			w.acknowledged(0, lost.To+1)
-		case ctx.Err() == nil:
-			return fmt.Errorf("read events for sink %s: %w", w.name, err)
+		if w.waker.take() {
+			w.errands(ctx)
+		}
+		if _, err := p.turn(ctx); err != nil {
+			return fmt.Errorf("read events for sink %s: %w", w.o.Name, err)
 		}
 	}
 	return nil
 }
 
-// deliver returns when all events are acknowledged, or ctx has ended.
-func (w *Worker) deliver(ctx context.Context, events []listener.Event) {
-	for len(events) > 0 && ctx.Err() == nil {
-		acked, err := w.attempt(ctx, events)
-		if acked > 0 {
-			w.acknowledged(acked, events[acked-1].Sequence+1)
-		}
-		events = events[acked:]
-		switch {
-		case err == nil:
-			w.healthy()
-		case ctx.Err() == nil:
-			w.pause(ctx, err, events)
-		}
-	}
+// note changes the state.
+func (w *Worker) note(change func(*State)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	change(&w.state)
 }
 
 // attempt calls the sink once, and holds it to its contract: a wrong count must
 // never move the cursor over what was not acknowledged.
 func (w *Worker) attempt(ctx context.Context, events []listener.Event) (int, error) {
-	acked, err := w.sink.Deliver(ctx, events)
+	acked, err := w.o.Sink.Deliver(ctx, events)
 	if acked < 0 || acked > len(events) || err == nil && acked != len(events) {
 		wrong := fmt.Errorf("sink acknowledged %d of %d events: %w", acked, len(events), errContract)
 		return 0, errors.Join(wrong, err)
@@ -168,33 +195,19 @@ func (w *Worker) attempt(ctx context.Context, events []listener.Event) (int, err
 
 var errContract = errors.New("count does not fit, nothing is taken as delivered")
 
-// pause notes a failure and waits for the time of the next attempt.
-func (w *Worker) pause(ctx context.Context, err error, waiting []listener.Event) {
-	wait := w.backoff.next()
-	w.outage.fail(err, "waiting_from", waiting[0].Sequence, "retry_in", wait)
-	w.mu.Lock()
-	w.state.Err, w.state.Since, w.state.Failures = err, w.outage.since, w.outage.count
-	w.mu.Unlock()
-	sleep(ctx, wait)
+// failed notes a failure and returns how long to wait before the next attempt.
+func (w *Worker) failed(err error, waiting *listener.Event, wait time.Duration) time.Duration {
+	wait = max(wait, askedFor(err))
+	w.outage.fail(err, "waiting_from", waiting.Sequence, "retry_in", wait)
+	w.note(func(s *State) { s.Err, s.Since, s.Failures = err, w.outage.since, w.outage.count })
+	return wait
 }
 
 func (w *Worker) healthy() {
 	w.backoff.success()
-	if !w.outage.over() {
-		return
+	if w.outage.over() {
+		w.note(func(s *State) { s.Err, s.Since, s.Failures = nil, time.Time{}, 0 })
 	}
-	w.mu.Lock()
-	w.state.Err, w.state.Since, w.state.Failures = nil, time.Time{}, 0
-	w.mu.Unlock()
-}
-
-// acknowledged moves the cursor to next after count more events.
-func (w *Worker) acknowledged(count int, next uint64) {
-	w.mu.Lock()
-	w.state.Delivered += uint64(count)
-	w.state.Next = next
-	w.mu.Unlock()
-	w.cursor.move(next)
 }
 
 func sleep(ctx context.Context, d time.Duration) {

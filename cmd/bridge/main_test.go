@@ -49,8 +49,13 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits":  exits,
-			"signal": sendSignals,
+			"exits":      exits,
+			"signal":     sendSignals,
+			"seed":       seed,
+			"receive":    receive,
+			"start":      start,
+			"until":      until,
+			"socketmode": socketMode,
 		},
 	})
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"sparkbridge/internal/lines"
 )
 
 func arrive(b *board, s sink, id string, after time.Duration) {
@@ -68,7 +70,7 @@ func TestBoardCountsRepeats(t *testing.T) {
 func TestBoardKnowsWhatIsStillOpen(t *testing.T) {
 	b := newBoard()
 	add := func(s sink, kind, run string) {
-		b.add(arrival{s, event{ID: run + kind, Type: sparkType + kind, RunID: run, Data: document{State: run}}, noon})
+		b.add(arrival{s, event{ID: run + kind, Type: sparkType + kind, RunID: run, Data: lines.Document{State: run}}, noon})
 	}
 	if !b.ended() || b.attached() || !b.first.IsZero() {
 		t.Error("a board without events has some")
@@ -100,7 +102,7 @@ func TestBoardKnowsWhatIsStillOpen(t *testing.T) {
 
 func TestBoardKnowsThatTheBusIsHeld(t *testing.T) {
 	b := newBoard()
-	held := event{ID: "x", Type: "dev.sparkbridge.bus", Data: document{State: "attached"}}
+	held := event{ID: "x", Type: "dev.sparkbridge.bus", Data: lines.Document{State: "attached"}}
 	b.add(arrival{natsSink, held, noon})
 	if b.attached() {
 		t.Error("attached before the webhook knows")

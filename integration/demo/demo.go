@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"sparkbridge/integration/servers"
+	"sparkbridge/internal/lines"
 )
 
 // errInterrupted says that the demo was told to stop before it had shown anything.
@@ -55,7 +56,7 @@ func newDemo(dir string, out *screen) *demo {
 // errInterrupted tells that ctx ended before there was something to show.
 func (d *demo) run(ctx context.Context, length time.Duration) (err error) {
 	defer func() { err = errors.Join(err, d.close()) }()
-	d.out.say("%s\n", d.out.paint(bold, "sparkbridge: events of Spark's streaming queries, on NATS and a webhook"))
+	d.out.say("%s\n", d.out.paint(lines.Bold, "sparkbridge: events of Spark's streaming queries, on NATS and a webhook"))
 	err = d.start(ctx)
 	if err == nil {
 		err = d.introduce()
@@ -178,7 +179,7 @@ func (d *demo) introduce() error {
 	}
 	d.out.say("\nAll that the bridge was told, in %s:\n", path)
 	for line := range strings.Lines(string(text)) {
-		d.out.say("  %s", d.out.paint(dim, strings.TrimRight(line, "\n")))
+		d.out.say("  %s", d.out.paint(lines.Dim, strings.TrimRight(line, "\n")))
 	}
 	d.out.say("\nTo try in another terminal while it runs:\n")
 	for _, hint := range []struct{ what, command string }{
@@ -186,7 +187,7 @@ func (d *demo) introduce() error {
 		{"crash the bridge: it is started again, and no event is lost", fmt.Sprintf("kill -9 %d", d.bridge.Pid())},
 		{"read what the bridge says about itself", "tail -f " + d.in("bridge.log")},
 	} {
-		d.out.say("  %s\n  %s\n", d.out.paint(dim, "# "+hint.what), hint.command)
+		d.out.say("  %s\n  %s\n", d.out.paint(lines.Dim, "# "+hint.what), hint.command)
 	}
 	return nil
 }

@@ -7,16 +7,18 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"sparkbridge/internal/lines"
 )
 
 // recorded is what a real server sent.
-func recorded(t *testing.T, file string) document {
+func recorded(t *testing.T, file string) lines.Document {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", file))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var d document
+	var d lines.Document
 	if err := json.Unmarshal(text, &d); err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +43,7 @@ func TestLine(t *testing.T) {
 			"12:00:00 nats✓ webhook✓ started    orders   run b8908c12…"},
 		{both, event{Type: sparkType + "progress", Subject: "visits", Data: stateful},
 			"12:00:00 nats✓ webhook✓ progress   visits   batch 5     60 rows   20.9/s  2.9 s, 12 in state, watermark 19:16:57"},
-		{both, event{Type: sparkType + "progress", Subject: "visits", Data: document{BatchID: 1234, NumInputRows: 5}},
+		{both, event{Type: sparkType + "progress", Subject: "visits", Data: lines.Document{BatchID: 1234, NumInputRows: 5}},
 			"12:00:00 nats✓ webhook✓ progress   visits   batch 1234    5 rows      -/s      -"},
 		{both, event{Type: sparkType + "idle", Subject: "files"},
 			"12:00:00 nats✓ webhook✓ idle       files    no new data"},
@@ -49,13 +51,13 @@ func TestLine(t *testing.T) {
 			`12:00:00 nats✓ webhook… terminated payments failed: [USER_RAISED_EXCEPTION] boom ü "q" SQLSTATE: P0001`},
 		{[sinkCount]bool{webhookSink: true}, event{Type: sparkType + "terminated", Subject: "orders", Outcome: "stopped"},
 			"12:00:00 nats… webhook✓ terminated orders   stopped"},
-		{both, event{Type: sparkType + "terminated", Subject: "q", Outcome: "failed", Data: document{Exception: "java.lang.OutOfMemoryError: Java heap space\n\tat x"}},
+		{both, event{Type: sparkType + "terminated", Subject: "q", Outcome: "failed", Data: lines.Document{Exception: "java.lang.OutOfMemoryError: Java heap space\n\tat x"}},
 			"12:00:00 nats✓ webhook✓ terminated q        failed: java.lang.OutOfMemoryError: Java heap space"},
-		{both, event{Type: "dev.sparkbridge.gap", Subject: "orders", Data: document{FromBatchID: 3, ToBatchID: 5, Reason: "not_received"}},
+		{both, event{Type: "dev.sparkbridge.gap", Subject: "orders", Data: lines.Document{FromBatchID: 3, ToBatchID: 5, Reason: "not_received"}},
 			"12:00:00 nats✓ webhook✓ gap        orders   batches 3 to 5: not_received"},
-		{both, event{Type: "dev.sparkbridge.bus", Subject: "demo", Data: document{State: "waiting", Reason: "for the\nserver"}},
+		{both, event{Type: "dev.sparkbridge.bus", Subject: "demo", Data: lines.Document{State: "waiting", Reason: "for the\nserver"}},
 			"12:00:00 nats✓ webhook✓ bus        demo     waiting for the server"},
-		{both, event{Type: "dev.sparkbridge.bus", Subject: "demo", Data: document{State: "attached", Reason: "events flow"}},
+		{both, event{Type: "dev.sparkbridge.bus", Subject: "demo", Data: lines.Document{State: "attached", Reason: "events flow"}},
 			"12:00:00 nats✓ webhook✓ bus        demo     attached: events flow"},
 		{both, event{Type: sparkType + "unknown", Subject: "a name of more than twenty \x1b[31mcharacters"},
 			"12:00:00 nats✓ webhook✓ unknown    a name of more than… org.apache.spark.sql.streaming.query.unknown"},
@@ -73,7 +75,7 @@ func TestLine(t *testing.T) {
 
 // withoutColours knows only what paint adds.
 func withoutColours(text string) string {
-	for _, how := range []style{bold, dim, red, boldRed, green, yellow, magenta, cyan, "0"} {
+	for _, how := range []lines.Style{lines.Bold, lines.Dim, lines.Red, lines.BoldRed, lines.Green, lines.Yellow, lines.Magenta, lines.Cyan, "0"} {
 		text = strings.ReplaceAll(text, "\x1b["+string(how)+"m", "")
 	}
 	return text
@@ -81,41 +83,12 @@ func withoutColours(text string) string {
 
 // TestLineLeavesNothingForTheTerminal gives a name and a message that would move its cursor.
 func TestLineLeavesNothingForTheTerminal(t *testing.T) {
-	e := event{Type: sparkType + "terminated", Subject: "\x1b[2Jq\n", Outcome: "failed", Data: document{Exception: "a\x1b]0;b\ac\u009b31md\nsecond"}}
+	e := event{Type: sparkType + "terminated", Subject: "\x1b[2Jq\n", Outcome: "failed", Data: lines.Document{Exception: "a\x1b]0;b\ac\u009b31md\nsecond"}}
 	got := new(screen).line(row{event: e, time: noon, at: both})
 	if i := strings.IndexFunc(got, func(r rune) bool { return r < ' ' || r >= 0x7f && r < 0xa0 }); i >= 0 {
 		t.Errorf("%q has a control character", got)
 	}
 	if strings.Contains(got, "second") {
 		t.Errorf("%q has the second line of the message", got)
-	}
-}
-
-func TestTook(t *testing.T) {
-	for d, want := range map[time.Duration]string{
-		0: "0 ms", 999 * time.Millisecond: "999 ms", time.Second: "1.0 s", 9940 * time.Millisecond: "9.9 s", 9960 * time.Millisecond: "10 s", 75 * time.Second: "75 s",
-	} {
-		if got := took(d); got != want {
-			t.Errorf("%v: got %q, want %q", d, got, want)
-		}
-	}
-}
-
-func TestCut(t *testing.T) {
-	for _, c := range []struct {
-		text  string
-		width int
-		want  string
-	}{{"заказы", 6, "заказы"}, {"заказы", 5, "зака…"}, {"ab cd", 4, "ab…"}, {"ab", 0, "…"}, {"", 0, ""}} {
-		if got := cut(c.text, c.width); got != c.want {
-			t.Errorf("%q in %d: got %q, want %q", c.text, c.width, got, c.want)
-		}
-	}
-}
-
-func TestVisible(t *testing.T) {
-	s := &screen{colours: true}
-	if got := visible("é " + s.paint(boldRed, "✓✓") + s.paint(plain, "x")); got != 5 {
-		t.Errorf("got %d, want 5", got)
 	}
 }

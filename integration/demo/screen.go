@@ -4,10 +4,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"time"
 
 	"golang.org/x/term"
+
+	"sparkbridge/internal/lines"
 )
 
 // screen is where the demo writes: a terminal with colours and a width, or anything else.
@@ -26,26 +27,11 @@ func newScreen(f *os.File) *screen {
 	return s
 }
 
-// style is what a terminal is told before a text (SGR parameters).
-type style string
-
-const (
-	plain   style = ""
-	bold    style = "1"
-	dim     style = "2"
-	red     style = "31"
-	boldRed style = "1;31"
-	green   style = "32"
-	yellow  style = "33"
-	magenta style = "35"
-	cyan    style = "36"
-)
-
-func (s *screen) paint(how style, text string) string {
-	if !s.colours || how == plain || text == "" {
+func (s *screen) paint(how lines.Style, text string) string {
+	if !s.colours {
 		return text
 	}
-	return "\x1b[" + string(how) + "m" + text + "\x1b[0m"
+	return lines.Paint(how, text)
 }
 
 // width is how many characters fit into a line; anything that is no terminal has no limit.
@@ -68,34 +54,13 @@ func (s *screen) say(format string, args ...any) {
 
 // step prints what is being done, and then how long it took.
 func (s *screen) step(what string, do func() error) error {
-	fmt.Fprintf(s.w, "  %s %s ", what, s.paint(dim, "…"))
+	fmt.Fprintf(s.w, "  %s %s ", what, s.paint(lines.Dim, "…"))
 	began := time.Now()
 	err := do()
 	if err != nil {
-		s.say("%s", s.paint(red, "failed"))
+		s.say("%s", s.paint(lines.Red, "failed"))
 		return err
 	}
-	s.say("%s", s.paint(dim, took(time.Since(began))))
+	s.say("%s", s.paint(lines.Dim, lines.Took(time.Since(began))))
 	return nil
-}
-
-// took writes a duration for people: 312 ms, 1.2 s, 75 s.
-func took(d time.Duration) string {
-	switch {
-	case d < time.Second:
-		return fmt.Sprintf("%d ms", d.Milliseconds())
-	case d < 9950*time.Millisecond:
-		return fmt.Sprintf("%.1f s", d.Seconds())
-	default:
-		return fmt.Sprintf("%.0f s", d.Seconds())
-	}
-}
-
-// cut shortens a text to so many characters.
-func cut(text string, width int) string {
-	runes := []rune(text)
-	if len(runes) <= width {
-		return text
-	}
-	return strings.TrimRight(string(runes[:max(0, width-1)]), " ") + "…"
 }

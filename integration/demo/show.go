@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"sparkbridge/internal/lines"
 )
 
 const (
@@ -36,13 +38,13 @@ func (d *demo) show(ctx context.Context, length time.Duration) error {
 		if err := d.job.Send("start " + q.kind + "=" + q.name); err != nil {
 			return err
 		}
-		d.out.say("  %-8s  %s", q.name, d.out.paint(dim, q.remark))
+		d.out.say("  %-8s  %s", q.name, d.out.paint(lines.Dim, q.remark))
 	}
 	if length == 0 {
 		d.out.say("\nEvents until Ctrl-C:\n")
 		return d.watch(ctx, d.orphaned)
 	}
-	d.out.say("\nEvents for %s from the first batch:\n", took(length))
+	d.out.say("\nEvents for %s from the first batch:\n", lines.Took(length))
 	ctx, cancel := context.WithTimeout(ctx, batchWithin+length)
 	defer cancel()
 	return d.watch(ctx, func() bool {
@@ -102,7 +104,7 @@ func (d *demo) revive() error {
 	if code < 0 {
 		how = "killed"
 	}
-	d.out.say("%s", d.out.paint(bold, fmt.Sprintf("         the bridge was %s; started again as process %d, it goes on from its journal", how, d.bridge.Pid())))
+	d.out.say("%s", d.out.paint(lines.Bold, fmt.Sprintf("         the bridge was %s; started again as process %d, it goes on from its journal", how, d.bridge.Pid())))
 	return nil
 }
 

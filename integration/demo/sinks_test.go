@@ -45,7 +45,7 @@ func TestBothSinksGetTheSame(t *testing.T) {
 		if !reflect.DeepEqual(one, other) {
 			t.Errorf("NATS got\n%+v, the webhook\n%+v", one, other)
 		}
-		if one.ID != want.ID || one.kind() != want.Kind || one.Subject != want.Name || one.RunID != want.RunID || one.Outcome != string(want.Outcome) {
+		if one.ID != want.ID || one.Kind() != want.Kind || one.Subject != want.Name || one.RunID != want.RunID || one.Outcome != string(want.Outcome) {
 			t.Errorf("got %+v, want %+v", one, want)
 		}
 		if (want.Kind == listener.Progress) != (one.Data.NumInputRows == 60) || (want.Kind == listener.Terminated) != strings.Contains(one.Data.Exception, "boom ü") {

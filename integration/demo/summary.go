@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"sparkbridge/integration/servers"
+	"sparkbridge/internal/lines"
 	"sparkbridge/listener"
 )
 
@@ -28,14 +29,14 @@ func summarize(b *board, logged []servers.LoggedEvent) summary {
 	s := summary{at: map[listener.Kind][sinkCount]int{}, logged: map[listener.Kind]int{}, repeats: b.repeats}
 	arrived := map[string]*row{}
 	for _, r := range b.rows {
-		counts := s.at[r.event.kind()]
+		counts := s.at[r.event.Kind()]
 		for sink, is := range r.at {
 			if is {
 				counts[sink]++
 			}
 		}
-		s.at[r.event.kind()] = counts
-		arrived[occasion(r.event.kind(), r.event.RunID, r.event.Data.BatchID)] = r
+		s.at[r.event.Kind()] = counts
+		arrived[occasion(r.event.Kind(), r.event.RunID, r.event.Data.BatchID)] = r
 	}
 	for _, e := range logged {
 		kind := listener.Kind(e.Kind)
@@ -76,7 +77,7 @@ func (s summary) lacking() error {
 
 // table prints the counts of the kinds that there were.
 func (s *screen) table(sum summary) {
-	s.say("%s", s.paint(bold, fmt.Sprintf("%-12s %8s %8s %18s", "events", natsSink, webhookSink, "Spark's own log")))
+	s.say("%s", s.paint(lines.Bold, fmt.Sprintf("%-12s %8s %8s %18s", "events", natsSink, webhookSink, "Spark's own log")))
 	for _, kind := range kinds {
 		counts, logged := sum.at[kind], sum.logged[kind]
 		if counts == [sinkCount]int{} && logged == 0 {
@@ -86,16 +87,16 @@ func (s *screen) table(sum summary) {
 		if logged > 0 {
 			own = strconv.Itoa(logged)
 		}
-		s.say("%s %8d %8d %18s", s.paint(kindStyle(&event{Type: "." + string(kind)}), fmt.Sprintf("%-12s", kind)), counts[natsSink], counts[webhookSink], own)
+		s.say("%s %8d %8d %18s", s.paint(lines.KindStyle(&event{Type: "." + string(kind)}), fmt.Sprintf("%-12s", kind)), counts[natsSink], counts[webhookSink], own)
 	}
 }
 
 // verdict says in a sentence whether everything arrived.
 func (s *screen) verdict(sum summary) {
 	if sum.missing == [sinkCount]int{} {
-		s.say("%s Every event in Spark's own event log has arrived at both sinks.", s.paint(green, "✓"))
+		s.say("%s Every event in Spark's own event log has arrived at both sinks.", s.paint(lines.Green, "✓"))
 	} else {
-		s.say("%s Of the events in Spark's own event log, %d have not arrived at nats and %d not at webhook.", s.paint(boldRed, "!"), sum.missing[natsSink], sum.missing[webhookSink])
+		s.say("%s Of the events in Spark's own event log, %d have not arrived at nats and %d not at webhook.", s.paint(lines.BoldRed, "!"), sum.missing[natsSink], sum.missing[webhookSink])
 	}
 	if sum.repeats != [sinkCount]int{} {
 		s.say("  Repeats, with the ids of the first delivery: %d at nats, %d at webhook.", sum.repeats[natsSink], sum.repeats[webhookSink])

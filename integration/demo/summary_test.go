@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"sparkbridge/integration/servers"
+	"sparkbridge/internal/lines"
 )
 
 // filled is a board on which one run is at both sinks, but for its second batch.
@@ -20,7 +21,7 @@ func filled() *board {
 		b.add(arrival{natsSink, e, noon})
 		b.add(arrival{webhookSink, e, noon})
 	}
-	b.add(arrival{natsSink, event{ID: "5", Type: sparkType + "progress", RunID: "run", Data: document{BatchID: 1}}, noon})
+	b.add(arrival{natsSink, event{ID: "5", Type: sparkType + "progress", RunID: "run", Data: lines.Document{BatchID: 1}}, noon})
 	return b
 }
 

@@ -20,8 +20,6 @@ import (
 )
 
 const (
-	// keepEvery is how often marks are stored and old segments deleted.
-	keepEvery = 30 * time.Second
 	// catchUp is how long a stopping bridge waits for its sinks to deliver what the
 	// sources have just brought. The rest is delivered after the next start.
 	catchUp = 2 * time.Second
@@ -31,9 +29,10 @@ const (
 // has an exit code: 2 for what has to be mended in the configuration, 1 when the
 // journal cannot be used or no source can go on.
 func Run(ctx context.Context, cfg *configs.Config, log *slog.Logger, version string) (err error) {
+	f := newFace(version)
 	j, err := journal.Open(cfg.Journal.Dir, journal.Options{
 		MaxAge: cfg.Journal.MaxAge, MaxBytes: int64(cfg.Journal.MaxBytes), Log: log.With("journal", cfg.Journal.Dir),
-		SegmentBytes: segmentBytes(int64(cfg.Journal.MaxBytes)),
+		SegmentBytes: segmentBytes(int64(cfg.Journal.MaxBytes)), Written: f.wrote,
 	})
 	var damage *journal.DamageError
 	if errors.As(err, &damage) {
@@ -44,10 +43,13 @@ func Run(ctx context.Context, cfg *configs.Config, log *slog.Logger, version str
 	}
 	defer func() { err = errors.Join(err, j.Close()) }()
 
+	if err := f.open(ctx, cfg.HTTP, log); err != nil {
+		return err
+	}
 	log.Info("bridge starts", "version", version, "journal", cfg.Journal.Dir, "sources", len(cfg.Sources), "sinks", len(cfg.Sinks))
 	defer log.Info("bridge ends")
 	client := connect.NewClient(connect.ClientOptions{Log: log, Version: version})
-	return carry(ctx, cfg, j, client, log, version)
+	return carry(ctx, cfg, j, client, log, f)
 }
 
 // segmentBytes is the size of the journal's segments: an eighth of what it may take,
@@ -58,14 +60,19 @@ func segmentBytes(maxBytes int64) int64 {
 
 // carry makes the sources and the outlets, runs all of them, and ends them in the
 // order in which the events go.
-func carry(ctx context.Context, cfg *configs.Config, j *journal.Journal, client *connect.Client, log *slog.Logger, version string) error {
-	outlets, err := openOutlets(cfg.Sinks, j, version, log)
+func carry(ctx context.Context, cfg *configs.Config, j *journal.Journal, client *connect.Client, log *slog.Logger, f *face) error {
+	defer f.close()
+	outlets, err := openOutlets(cfg, j, f.version, log)
 	if err != nil {
 		return err
 	}
 	sources, err := openSources(ctx, cfg.Sources, client, j, log)
 	if err != nil {
 		return err
+	}
+	kept := &keeper{cfg: cfg.Journal, journal: j, sources: sources, outlets: outlets, log: log}
+	for _, s := range sources {
+		s.room = kept.room
 	}
 
 	feeding, abort := context.WithCancelCause(ctx)
@@ -76,7 +83,14 @@ func carry(ctx context.Context, cfg *configs.Config, j *journal.Journal, client 
 	for _, o := range outlets {
 		running.Go(func() { abort(o.run(delivering)) })
 	}
-	running.Go(func() { keep(delivering, j, sources, log) })
+	running.Go(func() { kept.run(delivering) })
+	running.Go(func() { serveCommands(delivering, cfg.Journal.Dir, j, outlets, log) })
+	f.journal, f.sources, f.outlets = j, sources, outlets
+	_, news := j.Bounds()
+	running.Go(func() { f.observe(delivering, news, log) })
+	running.Go(func() { f.serve(delivering, log) })
+
+	running.Go(func() { tellSystemd(ctx, delivering, log) })
 
 	err = follow(feeding, sources)
 	drained(j, outlets)
@@ -110,41 +124,6 @@ func follow(ctx context.Context, sources []*source) error {
 		return nil
 	}
 	return worst
-}
-
-// keep stores marks and lets retention delete what they cover, until ctx ends and
-// then once more.
-func keep(ctx context.Context, j *journal.Journal, sources []*source, log *slog.Logger) {
-	ticker := time.NewTicker(keepEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			note(j, sources, log)
-			return
-		case <-ticker.C:
-			if err := j.Retain(note(j, sources, log)); err != nil {
-				log.Error("old segments of the journal were not deleted", "err", err)
-			}
-		}
-	}
-}
-
-// note stores the marks of all sources and returns the sequence before which no
-// source needs the journal any more.
-func note(j *journal.Journal, sources []*source, log *slog.Logger) (floor uint64) {
-	_, floor = j.Bounds()
-	for _, s := range sources {
-		if err := s.memory.note(s.admission.Load()); err != nil {
-			log.Error("marks were not stored; the journal keeps more until they are", "err", err)
-		}
-		covered, err := s.memory.covered()
-		if err != nil {
-			log.Error("marks cannot be read; the journal deletes nothing", "err", err)
-		}
-		floor = min(floor, covered)
-	}
-	return floor
 }
 
 // drained waits until every sink has all that the journal holds, or it has been

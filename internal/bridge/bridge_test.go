@@ -38,6 +38,7 @@ type world struct {
 
 	stop func()
 	done chan error
+	face *face // of the bridge that was started last
 }
 
 func newWorld(t *testing.T, o connecttest.Options) *world {
@@ -55,7 +56,8 @@ func (w *world) start() {
 	if w.source.Remote == "" {
 		w.source.Remote = configs.ConnectionString(fmt.Sprintf("sc://%s/;user_id=u;session_id=%s", w.spark.Addr(), sessionID))
 	}
-	j, err := journal.Open(w.dir, journal.Options{})
+	w.face = newFace("test")
+	j, err := journal.Open(w.dir, journal.Options{Written: w.face.wrote})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -64,7 +66,7 @@ func (w *world) start() {
 	ctx, stop := context.WithCancel(w.t.Context())
 	w.stop, w.done = stop, make(chan error, 1)
 	go func() {
-		err := carry(ctx, &configs.Config{Sources: []configs.Source{w.source}}, j, client, log, "test")
+		err := carry(ctx, &configs.Config{Sources: []configs.Source{w.source}}, j, client, log, w.face)
 		w.done <- errors.Join(err, j.Close())
 	}()
 }

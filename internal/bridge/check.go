@@ -36,16 +36,16 @@ func check(ctx context.Context, cfg *configs.Config, client *connect.Client, ver
 		asking.Go(func() { r.Sources[i] = checkSource(ctx, client, source) })
 	}
 	for i, sink := range cfg.Sinks {
-		asking.Go(func() { r.Sinks[i] = checkSink(ctx, sink, names, version) })
+		asking.Go(func() { r.Sinks[i] = checkSink(ctx, sink, names, cfg.Labels(), version) })
 	}
 	asking.Wait()
 	r.Works = r.Err() == nil
 	return r
 }
 
-func checkSink(ctx context.Context, cfg configs.Sink, sources []string, version string) Checked {
+func checkSink(ctx context.Context, cfg configs.Sink, sources []string, labels sinks.Labels, version string) Checked {
 	c := Checked{Name: cfg.Name, Target: kindOf(cfg)}
-	sink, err := newSink(cfg, version, slog.New(slog.DiscardHandler))
+	sink, err := newSink(cfg, labels, version, slog.New(slog.DiscardHandler))
 	if err != nil {
 		c.misconfigured("configuration", "%v", err)
 		return c

@@ -36,7 +36,10 @@ func (s *source) commit(ctx context.Context, events []listener.Event) error {
 	}
 	began := time.Now()
 	for wait := newPatience(100*time.Millisecond, 5*time.Second); ; {
-		_, err := s.journal.Append(ctx, records...)
+		err := s.room(ctx)
+		if err == nil {
+			_, err = s.journal.Append(ctx, records...)
+		}
 		if err == nil {
 			wait.over(s.log)
 			return nil
@@ -58,7 +61,10 @@ func (s *source) commit(ctx context.Context, events []listener.Event) error {
 // from what it holds: the marks had got ahead of it.
 func (s *source) awaitJournal(ctx context.Context) error {
 	for {
-		_, err := s.states.record(ctx, busLost, "the journal could not be written; the bus was given up so that spark does not fill")
+		err := s.room(ctx)
+		if err == nil {
+			_, err = s.states.record(ctx, busLost, "the journal could not be written; the bus was given up so that spark does not fill")
+		}
 		if err == nil {
 			break
 		}

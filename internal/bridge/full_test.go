@@ -37,7 +37,7 @@ func (w *world) startOnFull(full *atomic.Bool) {
 	ctx, stop := context.WithCancel(w.t.Context())
 	w.stop, w.done = stop, make(chan error, 1)
 	go func() {
-		err := carry(ctx, &configs.Config{Sources: []configs.Source{w.source}}, j, client, log, "test")
+		err := carry(ctx, &configs.Config{Sources: []configs.Source{w.source}}, j, client, log, newFace("test"))
 		_ = j.Close()
 		w.done <- err
 	}()

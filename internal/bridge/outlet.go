@@ -8,6 +8,7 @@ import (
 
 	"sparkbridge/configs"
 	"sparkbridge/internal/journal"
+	"sparkbridge/internal/watch"
 	"sparkbridge/sinks"
 	"sparkbridge/sinks/kafka"
 	"sparkbridge/sinks/nats"
@@ -17,31 +18,33 @@ import (
 // outlet is one configured sink: where it reads, what drives it, where it sends.
 type outlet struct {
 	name   string
+	kind   string // of the destination
 	reader *journal.Reader
 	sink   sinks.Sink
 	worker *sinks.Worker
 	state  *journal.State
+	cfg    configs.Sink
+	spool  *spool
+	// letters and replays are what commands work on.
+	letters *letters
+	replays *replays
+	// deliveries is the sink as the worker sees it.
+	deliveries *watch.Deliveries
 }
 
 // openOutlets opens a worker for each sink; none connects before it runs.
-func openOutlets(configured []configs.Sink, j *journal.Journal, version string, log *slog.Logger) ([]*outlet, error) {
+func openOutlets(configured *configs.Config, j *journal.Journal, version string, log *slog.Logger) ([]*outlet, error) {
 	var outlets []*outlet
-	for _, cfg := range configured {
-		sink, err := newSink(cfg, version, log)
+	for _, cfg := range configured.Sinks {
+		sink, err := newSink(cfg, configured.Labels(), version, log)
 		if err != nil {
 			return nil, usage(err)
 		}
-		reader, err := openTape(j, cfg.Name)
+		o, err := openOutlet(cfg, sink, j, log)
 		if err != nil {
 			return nil, broken(err)
 		}
-		outlets = append(outlets, &outlet{
-			name: cfg.Name, reader: reader, sink: sink, state: j.State(),
-			worker: sinks.NewWorker(sinks.Options{
-				Name: cfg.Name, Sink: sink, Source: tape{reader}, Cursor: cursor{j.State(), cfg.Name},
-				Retry: sinks.Retry{Initial: cfg.Retry.Initial, Max: cfg.Retry.Max}, Log: log,
-			}),
-		})
+		outlets = append(outlets, o)
 	}
 	return outlets, nil
 }
@@ -52,14 +55,46 @@ type destination interface {
 	asked
 }
 
-func newSink(cfg configs.Sink, version string, log *slog.Logger) (destination, error) {
+func openOutlet(cfg configs.Sink, sink sinks.Sink, j *journal.Journal, log *slog.Logger) (*outlet, error) {
+	dead, err := openLetters(j.State(), cfg.Name, cfg.DeadLetters.Max, log)
+	if err != nil {
+		return nil, err
+	}
+	reader, err := openTape(j, cfg.Name, cfg.From)
+	if err != nil {
+		return nil, err
+	}
+	spool, err := openSpool(j, reader, cfg.Name, cfg.Match, log)
+	if err != nil {
+		return nil, errors.Join(err, reader.Close())
+	}
+	watched, again := watch.WatchSink(sink), &replays{journal: j, sink: cfg}
+	return &outlet{
+		name: cfg.Name, kind: kindOf(cfg), reader: reader, sink: sink, state: j.State(), deliveries: watched,
+		cfg: cfg, spool: spool, letters: dead, replays: again,
+		worker: sinks.NewWorker(sinks.Options{
+			Name: cfg.Name, Sink: watched, Source: spool, Cursor: cursor{j.State(), cfg.Name},
+			Retry: sinks.Retry{Initial: cfg.Retry.Initial, Max: cfg.Retry.Max}, Log: log,
+			Match: cfg.Match, ProgressEvery: cfg.ProgressEvery, MaxAge: cfg.MaxAge,
+			GiveUp: cfg.GiveUp, Letters: dead, Replays: again,
+		}),
+	}, nil
+}
+
+func newSink(cfg configs.Sink, labels sinks.Labels, version string, log *slog.Logger) (destination, error) {
 	switch {
 	case cfg.NATS != nil:
-		return nats.New(*cfg.NATS, cfg.Name, log)
+		c := *cfg.NATS
+		c.Format, c.Labels = cfg.Format, labels
+		return nats.New(c, cfg.Name, log)
 	case cfg.Kafka != nil:
-		return kafka.New(*cfg.Kafka, cfg.Name, log)
+		c := *cfg.Kafka
+		c.Format, c.Labels = cfg.Format, labels
+		return kafka.New(c, cfg.Name, log)
 	case cfg.Webhook != nil:
-		return webhook.New(*cfg.Webhook, cfg.Name, version, log)
+		c := *cfg.Webhook
+		c.Format = cfg.Format
+		return webhook.New(c, cfg.Name, version, log)
 	default:
 		return nil, fmt.Errorf("sink %s: one of nats, kafka and webhook must be set", cfg.Name)
 	}
@@ -75,8 +110,12 @@ func (o *outlet) run(ctx context.Context) error {
 	return nil
 }
 
-// has says whether everything before next is delivered.
+// has says whether everything before next is delivered, or waits for something else
+// than the destination.
 func (o *outlet) has(next uint64) bool {
+	if w := o.worker.State(); w.Read >= next && w.Open <= w.Held+w.Aside {
+		return true
+	}
 	cursor, _, err := o.state.Cursor(o.name)
 	return err == nil && cursor >= next
 }

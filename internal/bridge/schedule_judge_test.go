@@ -21,7 +21,7 @@ const learning = 150 * time.Second
 
 // judge holds the journal against what the job did.
 type judge struct {
-	*watch
+	*lookout
 	s    *schedule
 	calm spans
 	runs map[string]*run
@@ -30,7 +30,7 @@ type judge struct {
 
 // judge reports how the journal differs from the truth.
 func (s *schedule) judge() {
-	s.watch.calls(s.spark, s)
+	s.lookout.calls(s.spark, s)
 	j, err := journal.Open(s.life.next(), journal.Options{})
 	if err != nil {
 		s.t.Fatalf("seed %d: %v", s.seed, err)
@@ -44,7 +44,7 @@ func (s *schedule) judge() {
 	if s.world.source.Mode == configs.ModeBus {
 		settle = settlingTaken
 	}
-	o := &judge{watch: s.watch, s: s, calm: s.troubles.between(s.began, settle), runs: map[string]*run{}, seen: map[string][]listener.Event{}}
+	o := &judge{lookout: s.lookout, s: s, calm: s.troubles.between(s.began, settle), runs: map[string]*run{}, seen: map[string][]listener.Event{}}
 	for _, r := range s.job.runs {
 		o.runs[r.id] = r
 	}
@@ -53,7 +53,7 @@ func (s *schedule) judge() {
 		o.run(r, o.seen[r.id])
 	}
 	s.count(events)
-	if len(s.watch.problems) > 0 {
+	if len(s.lookout.problems) > 0 {
 		s.tell(events)
 	}
 }

@@ -32,7 +32,7 @@ type life struct {
 	stop    context.CancelFunc
 	done    chan struct{}
 	err     error // how it ended, once done
-	watch   *watch
+	lookout *lookout
 	full    *atomic.Bool // the disk is full
 
 	dead    atomic.Bool
@@ -54,8 +54,8 @@ type fuse struct {
 var errDead = errors.New("the process is dead")
 
 // beLife starts a process over the journal in dir.
-func beLife(spark *connecttest.Server, dir string, cfg configs.Source, w *watch, full *atomic.Bool, log *slog.Logger) (*life, error) {
-	l := &life{dir: dir, done: make(chan struct{}), watch: w, full: full, network: spark.Dialer, conns: map[*mortal]struct{}{}}
+func beLife(spark *connecttest.Server, dir string, cfg configs.Source, w *lookout, full *atomic.Bool, log *slog.Logger) (*life, error) {
+	l := &life{dir: dir, done: make(chan struct{}), lookout: w, full: full, network: spark.Dialer, conns: map[*mortal]struct{}{}}
 	var err error
 	if l.journal, err = journal.Open(dir, journal.Options{Disturb: l.disturb}); err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func beLife(spark *connecttest.Server, dir string, cfg configs.Source, w *watch,
 	l.stop = stop
 	go func() {
 		defer close(l.done)
-		err := carry(ctx, &configs.Config{Sources: []configs.Source{cfg}}, l.journal, client, log, "test")
+		err := carry(ctx, &configs.Config{Sources: []configs.Source{cfg}}, l.journal, client, log, newFace("test"))
 		if closing := l.journal.Close(); !l.dead.Load() && !l.full.Load() {
 			err = errors.Join(err, closing)
 		}
@@ -97,7 +97,7 @@ func (l *life) crash() {
 		l.dead.Store(true)
 		l.copied = l.dir + "+"
 		if err := copyJournal(l.copied, l.dir); err != nil {
-			l.watch.report("copy the journal of a crash: %v", err)
+			l.lookout.report("copy the journal of a crash: %v", err)
 		}
 		l.mu.Lock()
 		for c := range l.conns {
@@ -151,7 +151,7 @@ func copyJournal(to, from string) error {
 // intercept sees what the process asks before it is sent.
 func (l *life) intercept(ctx context.Context, method string, in, out any, conn *grpc.ClientConn, call grpc.UnaryInvoker, o ...grpc.CallOption) error {
 	if !l.dead.Load() {
-		l.watch.asked(l, in)
+		l.lookout.asked(l, in)
 	}
 	return call(ctx, method, in, out, conn, o...)
 }

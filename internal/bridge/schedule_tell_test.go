@@ -17,7 +17,7 @@ func (s *schedule) tell(events []listener.Event) {
 	for _, t := range s.steps {
 		fmt.Fprintf(&b, "  %s\n", t)
 	}
-	problems := s.watch.problems
+	problems := s.lookout.problems
 	fmt.Fprintf(&b, "%d problems\n  %s\n", len(problems), strings.Join(problems[:min(len(problems), 25)], "\n  "))
 	if *oneSeed != 0 {
 		fmt.Fprintf(&b, "log (time zero is %s)\n%s", s.began.UTC().Format(time.RFC3339), s.log)

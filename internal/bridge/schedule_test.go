@@ -41,18 +41,18 @@ const (
 
 // schedule is one seed: a job, a bridge that watches it, and what befalls them.
 type schedule struct {
-	t     *testing.T
-	seed  uint64
-	rng   *rand.Rand
-	world schedworld
-	steps []step
-	spark *connecttest.Server
-	job   *job
-	watch *watch
-	log   *lines
-	root  string // of the journals
-	began time.Time
-	hit   map[string]int // what was met, over all seeds
+	t       *testing.T
+	seed    uint64
+	rng     *rand.Rand
+	world   schedworld
+	steps   []step
+	spark   *connecttest.Server
+	job     *job
+	lookout *lookout
+	log     *lines
+	root    string // of the journals
+	began   time.Time
+	hit     map[string]int // what was met, over all seeds
 
 	full    atomic.Bool
 	life    *life
@@ -135,7 +135,7 @@ func (s *schedule) holds() {
 			return // its acknowledgement never arrived, so it is in our own way, and nobody can tell
 		}
 	}
-	s.watch.report("the bridge does not hold the bus in the end")
+	s.lookout.report("the bridge does not hold the bus in the end")
 }
 
 // follow plays the steps, each to its end, in the order of what happens.
@@ -199,7 +199,7 @@ func (s *schedule) up() {
 		select {
 		case <-l.done:
 			if !s.stopped && !l.dead.Load() && !s.expected(l.err) {
-				s.watch.report("at %s the bridge had ended by itself: %v", s.since(time.Now()), l.err)
+				s.lookout.report("at %s the bridge had ended by itself: %v", s.since(time.Now()), l.err)
 			}
 		default:
 			if !l.dead.Load() {
@@ -212,9 +212,9 @@ func (s *schedule) up() {
 	s.stopped = false
 	s.world.source.OnStop = pick(s.rng, configs.OnStopRemove, configs.OnStopKeep)
 	log := slog.New(slog.NewTextHandler(s.log, nil))
-	l, err := beLife(s.spark, dir, s.world.source, s.watch, &s.full, log)
+	l, err := beLife(s.spark, dir, s.world.source, s.lookout, &s.full, log)
 	if err != nil {
-		s.watch.report("at %s the bridge did not start: %v", s.since(time.Now()), err)
+		s.lookout.report("at %s the bridge did not start: %v", s.since(time.Now()), err)
 		return
 	}
 	s.life, s.lives = l, append(s.lives, l)
@@ -241,7 +241,7 @@ func (s *schedule) down() {
 	l.stop()
 	<-l.done
 	if !s.expected(l.err) {
-		s.watch.report("at %s the bridge stopped with: %v", s.since(time.Now()), l.err)
+		s.lookout.report("at %s the bridge stopped with: %v", s.since(time.Now()), l.err)
 	}
 }
 

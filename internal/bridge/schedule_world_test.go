@@ -25,7 +25,7 @@ func newSchedule(t *testing.T, seed uint64, met map[string]int) *schedule {
 	s := &schedule{t: t, seed: seed, rng: rng, world: w, steps: plan(rng), hit: met, log: &lines{}, root: journalRoot(t), began: time.Now()}
 	s.spark = connecttest.Start(t, w.options)
 	s.job = newJob(s.spark, rand.New(rand.NewPCG(seed, 1)))
-	s.watch = newWatch(s.job)
+	s.lookout = newLookout(s.job)
 	return s
 }
 

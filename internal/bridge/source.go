@@ -24,6 +24,8 @@ type source struct {
 	memory  *memory
 	states  *states
 	log     *slog.Logger
+	// room reports why the journal takes no events now.
+	room func(context.Context) error
 	// admission is made anew when its marks got ahead of the journal.
 	admission atomic.Pointer[listener.Admission]
 
@@ -49,6 +51,7 @@ func openSources(ctx context.Context, configured []configs.Source, client *conne
 		s := &source{
 			cfg: cfg, client: client, journal: j, memory: &memory{journal: j, source: cfg.Name},
 			states: &states{source: cfg.Name, journal: j, log: log}, log: log,
+			room: func(context.Context) error { return nil },
 		}
 		if err := s.remember(ctx); err != nil {
 			return nil, broken(err)
@@ -63,6 +66,9 @@ func (s *source) remember(ctx context.Context) error {
 	a := listener.NewAdmission(listener.Session{Source: s.cfg.Name})
 	if err := s.memory.recall(ctx, a); err != nil {
 		return err
+	}
+	if before := s.admission.Load(); before != nil {
+		a.CountOn(before.Duplicates())
 	}
 	s.admission.Store(a)
 	return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"sparkbridge/internal/journal"
@@ -46,6 +47,24 @@ type states struct {
 	mu   sync.Mutex
 	now  change
 	kept bool // the journal has it
+	// shown is the newest state, for whoever asks; nil before the first.
+	shown atomic.Pointer[standing]
+}
+
+// standing is a state and since when it lasts.
+type standing struct {
+	change
+	since time.Time
+}
+
+// show lets others see a state. It needs no journal, so that they see it too while
+// that cannot be written.
+func (s *states) show(c change) {
+	now := &standing{c, time.Now()}
+	if before := s.shown.Load(); before != nil && before.State == c.State {
+		now.since = before.since
+	}
+	s.shown.Store(now)
 }
 
 // follow names the session that the states from now on are of.
@@ -79,6 +98,7 @@ func (s *states) record(ctx context.Context, state busState, reason string) (new
 		s.now.Source, s.now.Previous, s.now.State, s.now.Reason = s.source, s.now.State, state, reason
 		s.kept = false
 		s.log.Log(ctx, s.now.level(), "bus", "state", state, "reason", reason)
+		s.show(s.now)
 	}
 	if s.kept {
 		return news, nil

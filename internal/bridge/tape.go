@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"sparkbridge/configs"
 	"sparkbridge/internal/journal"
 	"sparkbridge/listener"
 	"sparkbridge/sinks"
@@ -35,6 +36,9 @@ func (t tape) Next(ctx context.Context, maxEvents, maxBytes int) ([]listener.Eve
 	return events, nil
 }
 
+// Close lets go of the journal.
+func (t tape) Close() error { return t.reader.Close() }
+
 // cursor is the stored place of one sink.
 type cursor struct {
 	state *journal.State
@@ -46,15 +50,18 @@ func (c cursor) Save(next uint64) error {
 	return c.state.SaveCursors(map[string]uint64{c.sink: next})
 }
 
-// openTape opens the journal at the sink's cursor. A sink that has none starts
-// with what comes from now on, and its place is kept from then.
-func openTape(j *journal.Journal, sink string) (*journal.Reader, error) {
+// openTape opens the journal at the sink's cursor. A sink that has none starts with
+// what comes from now on, or with the oldest, and its place is kept from then.
+func openTape(j *journal.Journal, sink string, from configs.From) (*journal.Reader, error) {
 	next, ok, err := j.State().Cursor(sink)
 	if err != nil {
 		return nil, fmt.Errorf("read cursor of sink %s: %w", sink, err)
 	}
 	if !ok {
-		_, next = j.Bounds()
+		var first uint64
+		if first, next = j.Bounds(); from == configs.FromOldest {
+			next = first
+		}
 		if err := (cursor{j.State(), sink}).Save(next); err != nil {
 			return nil, fmt.Errorf("save cursor of sink %s: %w", sink, err)
 		}

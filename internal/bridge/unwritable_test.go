@@ -24,7 +24,7 @@ func TestADeliveryThatIsGivenUpIsDecidedAnew(t *testing.T) {
 		session.HoldBus()
 		w.source.Remote = configs.ConnectionString("sc://" + w.spark.Addr() + "/;user_id=u;session_id=" + sessionID)
 		var full atomic.Bool
-		l, err := beLife(w.spark, filepath.Join(w.dir, "journal"), w.source, newWatch(&job{}), &full, slog.New(slog.NewTextHandler(w.log, nil)))
+		l, err := beLife(w.spark, filepath.Join(w.dir, "journal"), w.source, newLookout(&job{}), &full, slog.New(slog.NewTextHandler(w.log, nil)))
 		if err != nil {
 			t.Fatal(err)
 		}

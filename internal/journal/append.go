@@ -58,7 +58,7 @@ func (j *Journal) see(ctx context.Context, c *call) error {
 			return c.err
 		case j.pen <- struct{}{}:
 			if calls := j.queue.take(groupBytes); len(calls) > 0 {
-				finish(calls, j.writeGroup(calls))
+				finish(calls, j.write(calls))
 			}
 			<-j.pen
 		}

@@ -38,6 +38,9 @@ type Options struct {
 	Log *slog.Logger
 	// Now is the clock, time.Now if nil.
 	Now func() time.Time
+	// Written, if it is not nil, is told how long each write to the log took, sync
+	// included, and how it ended. It must return soon.
+	Written func(took time.Duration, err error)
 	// Disturb is asked before each step, by whoever takes it; its error stands for
 	// one of the disk's. It lets tests of other packages fill the disk; nil disturbs
 	// nothing.
@@ -89,6 +92,8 @@ type Journal struct {
 	next     uint64     // sequence after the last durable record
 	grown    chan struct{}
 	closed   bool
+	writing  condition
+	oldest   moment // of the first record, known once it was asked for
 
 	retaining sync.Mutex
 	doomed    []*segment // out of the log, files not yet removed; guarded by retaining
@@ -141,6 +146,9 @@ func (j *Journal) load() error {
 	}
 	if err != nil {
 		return err
+	}
+	if err := addShelves(s.db); err != nil {
+		return errors.Join(fmt.Errorf("prepare state: %w", err), s.db.Close())
 	}
 	j.state = &State{db: s.db, end: func() uint64 { _, next := j.Bounds(); return next }, disturb: j.o.Disturb}
 	j.id, j.codec = s.facts.journal, newCodec(s.facts.journal)

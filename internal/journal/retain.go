@@ -44,18 +44,32 @@ func (j *Journal) retire(floor uint64) ([]*segment, error) {
 	if j.closed {
 		return nil, fmt.Errorf("retain journal: %w", ErrClosed)
 	}
+	n := j.excessive(floor, now)
+	gone := j.segments[:n:n]
+	j.segments = append([]*segment{}, j.segments[n:]...)
+	return gone, nil
+}
+
+// Retiring returns the sequence of the first record that Retain with the same floor
+// would leave, if it were called now.
+func (j *Journal) Retiring(floor uint64) uint64 {
+	now := j.o.Now()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.segments[j.excessive(floor, now)].head.first
+}
+
+// excessive is how many segments have to go. The caller holds mu.
+func (j *Journal) excessive(floor uint64, now time.Time) (n int) {
 	var total int64
 	for _, s := range j.segments {
 		total += s.size
 	}
-	n := 0
 	for n < len(j.segments)-1 && j.segments[n].next <= floor && j.excess(j.segments[n], total, now) {
 		total -= j.segments[n].size
 		n++
 	}
-	gone := j.segments[:n:n]
-	j.segments = append([]*segment{}, j.segments[n:]...)
-	return gone, nil
+	return n
 }
 
 func (j *Journal) excess(s *segment, total int64, now time.Time) bool {

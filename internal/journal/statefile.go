@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -129,12 +130,8 @@ func openBoltWith(path string, open func(string, int, os.FileMode) (*os.File, er
 func readFacts(db *bolt.DB, path string) (facts stateFacts, err error) {
 	err = db.View(func(tx *bolt.Tx) error {
 		var total uint32
-		for _, name := range [][]byte{bucketMeta, bucketCursors, bucketResume, bucketMarks} {
-			bucket := tx.Bucket(name)
-			if bucket == nil {
-				return &DamageError{path, -1, fmt.Sprintf("there are no %s", name)}
-			}
-			if err := bucket.ForEach(func(key, stored []byte) error {
+		read := func(name []byte, bucket *bolt.Bucket) error {
+			return bucket.ForEach(func(key, stored []byte) error {
 				if bytes.Equal(key, keyTotal) {
 					return nil
 				}
@@ -144,9 +141,19 @@ func readFacts(db *bolt.DB, path string) (facts stateFacts, err error) {
 				}
 				total ^= binary.BigEndian.Uint32(stored)
 				return facts.note(path, name, key, value)
-			}); err != nil {
+			})
+		}
+		for _, name := range [][]byte{bucketMeta, bucketCursors, bucketResume, bucketMarks} {
+			bucket := tx.Bucket(name)
+			if bucket == nil {
+				return &DamageError{path, -1, fmt.Sprintf("there are no %s", name)}
+			}
+			if err := read(name, bucket); err != nil {
 				return err
 			}
+		}
+		if err := eachShelf(tx, read); err != nil {
+			return err
 		}
 		if b := tx.Bucket(bucketMeta).Get(keyTotal); len(b) != 4 || binary.BigEndian.Uint32(b) != total {
 			return &DamageError{path, -1, "something is missing from it"}
@@ -158,7 +165,7 @@ func readFacts(db *bolt.DB, path string) (facts stateFacts, err error) {
 
 // note takes in a value of the state.
 func (f *stateFacts) note(path string, bucket, key, value []byte) error {
-	if bytes.Equal(bucket, bucketResume) {
+	if bytes.Equal(bucket, bucketResume) || slices.Contains(shelves, Shelf(bucket)) {
 		return nil // a blob, and no number before it
 	}
 	if len(value) < 8 {

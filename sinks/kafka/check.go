@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"path"
 	"slices"
 	"strings"
@@ -31,23 +32,32 @@ func (s *Sink) Check(ctx context.Context, sources []string) []sinks.Finding {
 	if err != nil {
 		return []sinks.Finding{sinks.Fails("broker", s.unreachable(err))}
 	}
-	found := []sinks.Finding{sinks.Works("broker", fmt.Sprintf("%s answers for a cluster of %d", strings.Join(s.cfg.Brokers, ","), len(cluster.Brokers)))}
+	found := []sinks.Finding{sinks.Works("broker", fmt.Sprintf("%s answers for a cluster of %d", s.brokers(), len(cluster.Brokers)))}
 	for _, pattern := range s.topic.Patterns(sources) {
-		if strings.Contains(pattern, "*") {
-			found = append(found, matching(pattern, cluster.Topics))
-		} else {
+		switch {
+		case !strings.Contains(pattern, "*"):
 			found = append(found, s.checkTopic(ctx, pattern))
+		case s.cfg.CreateTopic.Partitions > 0:
+			found = append(found, sinks.Untold("topic", fmt.Sprintf("those like %s are made as events name them", pattern)))
+		default:
+			found = append(found, matching(pattern, cluster.Topics))
 		}
 	}
 	return found
 }
 
 func (s *Sink) unreachable(err error) error {
-	brokers := strings.Join(s.cfg.Brokers, ",")
-	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("ask %s for the cluster: no answer in time; see that a broker is there, and that nothing on the way drops the connection", brokers)
+	next := s.accessStep(err)
+	switch {
+	case next != "":
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("ask %s for the cluster: no answer in time; see that a broker is there, and that nothing on the way drops the connection", s.brokers())
+	case errors.As(err, new(net.Error)):
+		next = "start the broker, or set brokers to where it listens"
+	default:
+		return fmt.Errorf("ask %s for the cluster: %w", s.brokers(), err)
 	}
-	return fmt.Errorf("ask %s for the cluster: %w; start the broker, or set brokers to where it listens without TLS and SASL", brokers, err)
+	return fmt.Errorf("ask %s for the cluster: %w; %s", s.brokers(), denied(err), next)
 }
 
 // matching tells which topics there are for events that name theirs themselves.
@@ -61,7 +71,7 @@ func matching(pattern string, topics []kafka.Topic) sinks.Finding {
 		}
 	}
 	if len(names) == 0 {
-		return sinks.Fails(about, fmt.Errorf("there is no topic like %s; create those of your queries, since topics are not made", pattern))
+		return sinks.Fails(about, fmt.Errorf("there is no topic like %s; create those of your queries, or set create_topic", pattern))
 	}
 	slices.Sort(names)
 	shown := strings.Join(names[:min(len(names), shownTopics)], ", ")
@@ -81,6 +91,9 @@ func (s *Sink) checkTopic(ctx context.Context, name string) sinks.Finding {
 	}
 	if err == nil {
 		err = answer.Topics[0].Error
+	}
+	if errors.Is(err, kafka.UnknownTopicOrPartition) && s.cfg.CreateTopic.Partitions > 0 {
+		return sinks.Untold(about, fmt.Sprintf("%s is not there yet; it is made at the first event, with %d partitions", name, s.cfg.CreateTopic.Partitions))
 	}
 	if err != nil {
 		return sinks.Fails(about, s.explain(name, err))

@@ -21,7 +21,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -41,10 +41,13 @@ const (
 type Sink struct {
 	cfg    Config
 	topic  *sinks.Template
+	form   form
 	dialer *dialer
 	writer *kafka.Writer
 	limits *limits
 	log    *slog.Logger
+
+	ambiguous atomic.Uint64
 
 	left   chan struct{} // closed at the end of a write whose Deliver was cancelled; nil if there is none
 	closed bool
@@ -67,8 +70,17 @@ func newSink(cfg Config, name string, log *slog.Logger, timeout time.Duration) (
 	if err != nil {
 		return nil, err
 	}
-	dialer := newDialer()
+	form, err := cfg.form()
+	if err != nil {
+		return nil, err
+	}
+	mechanism, err := cfg.SASL.mechanism()
+	if err != nil {
+		return nil, err
+	}
+	dialer := newDialer(cfg.TLS)
 	transport := &kafka.Transport{
+		SASL:        mechanism,
 		Dial:        dialer.dial,
 		DialTimeout: dialTimeout,
 		MetadataTTL: metadataTTL,
@@ -79,7 +91,7 @@ func newSink(cfg Config, name string, log *slog.Logger, timeout time.Duration) (
 	}
 	cluster := kafka.TCP(cfg.Brokers...)
 	return &Sink{
-		cfg: cfg, topic: topic, dialer: dialer, log: log.With("sink", name),
+		cfg: cfg, topic: topic.With(cfg.Labels), form: form, dialer: dialer, log: log.With("sink", name),
 		writer: newWriter(cluster, transport, timeout),
 		limits: newLimits(&kafka.Client{Addr: cluster, Transport: transport, Timeout: timeout}),
 	}, nil
@@ -149,15 +161,20 @@ func (s *Sink) deliver(ctx context.Context, events []listener.Event) (int, error
 	if err == nil {
 		return len(round), nil
 	}
-	acked, err := firstFailure(err)
+	acked, first := firstFailure(err)
 	if ctx.Err() != nil {
 		return acked, ctx.Err()
 	}
+	s.countAmbiguous(err)
+	err = first
 	if errors.Is(err, kafka.MessageSizeTooLarge) || errors.Is(err, kafka.RecordListTooLarge) {
 		topic := round[acked].Topic
 		if s.limits.lower(ctx, round, topic) {
 			s.log.Info("topic takes less than was sent; cutting to fit", "topic", topic, "max_bytes", s.limits.known[topic].bytes)
 			return acked, nil // the caller comes again, now with less
+		}
+		if alone(round, topic) {
+			return acked, sinks.Permanent(s.explain(topic, err))
 		}
 	} else {
 		s.limits.forget()
@@ -214,7 +231,7 @@ func (s *Sink) Close() error {
 	err := s.writer.Close()
 	s.writer.Transport.(*kafka.Transport).CloseIdleConnections()
 	if err != nil {
-		return fmt.Errorf("close writer to %s: %w", strings.Join(s.cfg.Brokers, ","), err)
+		return fmt.Errorf("close writer to %s: %w", s.brokers(), err)
 	}
 	return nil
 }

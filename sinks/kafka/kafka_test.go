@@ -54,16 +54,16 @@ func TestValidate(t *testing.T) {
 		cfg  Config
 		want []string // parts of the error; none: valid
 	}{
-		"defaults":      {Config{[]string{"localhost:9092"}, "spark-query-events"}, nil},
-		"template":      {Config{[]string{"a:1", "[::1]:9092"}, "spark.{source}.{query_id}"}, nil},
-		"no brokers":    {Config{nil, "t"}, []string{"brokers: is missing", "localhost:9092"}},
-		"no port":       {Config{[]string{"a:1", "b"}, "t"}, []string{`brokers[1]: "b"`, "host:port"}},
-		"bad port":      {Config{[]string{"a:http"}, "t"}, []string{`brokers[0]: "a:http"`, "9092"}},
-		"url":           {Config{[]string{"kafka://a:1"}, "t"}, []string{"brokers[0]", "host:port"}},
-		"unknown name":  {Config{[]string{"a:1"}, "t-{job}"}, []string{"topic:", "{job}"}},
-		"illegal topic": {Config{[]string{"a:1"}, "events/{kind}"}, []string{"topic:", "events/{kind}", "249"}},
-		"no topic":      {Config{[]string{"a:1"}, ""}, []string{"topic:"}},
-		"all at once":   {Config{[]string{"b"}, "?"}, []string{"brokers[0]", "topic:"}},
+		"defaults":      {Config{Brokers: []string{"localhost:9092"}, Topic: "spark-query-events"}, nil},
+		"template":      {Config{Brokers: []string{"a:1", "[::1]:9092"}, Topic: "spark.{source}.{query_id}"}, nil},
+		"no brokers":    {Config{Brokers: nil, Topic: "t"}, []string{"brokers: is missing", "localhost:9092"}},
+		"no port":       {Config{Brokers: []string{"a:1", "b"}, Topic: "t"}, []string{`brokers[1]: "b"`, "host:port"}},
+		"bad port":      {Config{Brokers: []string{"a:http"}, Topic: "t"}, []string{`brokers[0]: "a:http"`, "9092"}},
+		"url":           {Config{Brokers: []string{"kafka://a:1"}, Topic: "t"}, []string{"brokers[0]", "host:port"}},
+		"unknown name":  {Config{Brokers: []string{"a:1"}, Topic: "t-{job}"}, []string{"topic:", "{job}"}},
+		"illegal topic": {Config{Brokers: []string{"a:1"}, Topic: "events/{kind}"}, []string{"topic:", "events/{kind}", "249"}},
+		"no topic":      {Config{Brokers: []string{"a:1"}, Topic: ""}, []string{"topic:"}},
+		"all at once":   {Config{Brokers: []string{"b"}, Topic: "?"}, []string{"brokers[0]", "topic:"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := test.cfg.Validate()
@@ -167,7 +167,10 @@ func TestMuteBroker(t *testing.T) {
 
 func TestRoundFitsTheTopicsLimits(t *testing.T) {
 	sink, _ := unreachable(t, "spark-{query}")
-	msg := message(new(progress("a", 0)), "spark-a", 1<<20)
+	msg, err := (&form{}).message(new(progress("a", 0)), "spark-a", 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
 	size := recordSize(&msg)
 	sink.limits.set("spark-a", 2*size+10)
 	sink.limits.set("spark-b", 100*size)

@@ -6,7 +6,6 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"sparkbridge/listener"
-	"sparkbridge/sinks"
 )
 
 // maxRound bounds the messages of one round.
@@ -20,14 +19,20 @@ func (s *Sink) round(ctx context.Context, events []listener.Event) ([]kafka.Mess
 	bytes := make(map[string]int)
 	for i := range events[:cap(round)] {
 		topic := s.topic.Place(&events[i])
-		limit, err := s.limits.of(ctx, topic)
+		limit, err := s.limit(ctx, topic)
 		if err != nil && i > 0 {
 			return round, nil // the events before can go; this one is then the first
 		}
 		if err != nil {
 			return nil, s.explain(topic, err)
 		}
-		msg := message(&events[i], topic, limit)
+		msg, err := s.form.message(&events[i], topic, limit)
+		if err != nil && i > 0 {
+			return round, nil
+		}
+		if err != nil {
+			return nil, err
+		}
 		if bytes[topic] > 0 && bytes[topic]+recordSize(&msg) > limit {
 			return round, nil
 		}
@@ -37,32 +42,15 @@ func (s *Sink) round(ctx context.Context, events []listener.Event) ([]kafka.Mess
 	return round, nil
 }
 
-// message returns e as it goes to topic, cut and marked if it is larger than limit.
-func message(e *listener.Event, topic string, limit int) kafka.Message {
-	msg := binary(e, topic)
-	if recordSize(&msg) <= limit {
-		return msg
+// alone says that a round has one message for a topic.
+func alone(round []kafka.Message, topic string) bool {
+	n := 0
+	for i := range round {
+		if round[i].Topic == topic {
+			n++
+		}
 	}
-	cut := sinks.Fit(*e, limit, func(e *listener.Event) int {
-		msg := binary(e, topic)
-		return recordSize(&msg)
-	})
-	return binary(&cut, topic)
-}
-
-// binary is the binary mode of the CloudEvents binding for Kafka. Unlike those of
-// HTTP its headers are UTF-8. The record's time is when it is written: Kafka
-// counts retention from it and refuses what lies in the future.
-func binary(e *listener.Event, topic string) kafka.Message {
-	attributes := sinks.Attributes(e)
-	headers := make([]kafka.Header, 0, len(attributes)+1)
-	for _, a := range attributes {
-		headers = append(headers, kafka.Header{Key: "ce_" + a.Name, Value: []byte(a.Value)})
-	}
-	if contentType := sinks.ContentType(e); contentType != "" {
-		headers = append(headers, kafka.Header{Key: "content-type", Value: []byte(contentType)})
-	}
-	return kafka.Message{Topic: topic, Key: []byte(e.PartitionKey()), Value: e.Payload, Headers: headers}
+	return n == 1
 }
 
 // Upper bounds of what the record batch format (magic 2) adds to the bytes of

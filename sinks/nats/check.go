@@ -29,7 +29,7 @@ func (s *Sink) Check(ctx context.Context, sources []string) []sinks.Finding {
 		return append(found, sinks.Works("subject", strings.Join(s.subjects(sources), ", ")+" (jetstream: false): nothing is kept for subscribers that are away"))
 	}
 	for _, subject := range s.subjects(sources) {
-		answer, final := session.checkStream(ctx, subject, s.wide(subject))
+		answer, final := session.checkStream(ctx, subject, wide(s.subject, subject))
 		found = append(found, answer)
 		if final {
 			break
@@ -42,10 +42,10 @@ func (s *Sink) unreachable(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("connect to %s: no answer in time; see that a NATS server is at url, and that nothing on the way drops the connection", masked(s.cfg.URL))
-	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired):
-		return fmt.Errorf("%w (%w); set the user and password, or the token, in url", sinks.ErrDenied, err)
-	default:
+	case unreached(err):
 		return fmt.Errorf("%w; start the server, or set url to where it is", err)
+	default:
+		return err
 	}
 }
 
@@ -63,16 +63,6 @@ func (s *Sink) subjects(sources []string) []string {
 		patterns[i] = strings.Join(tokens, ".")
 	}
 	return patterns
-}
-
-// wide is what a stream needs to take the events of all sources, as far as the
-// template begins with what all of them share.
-func (s *Sink) wide(subject string) string {
-	shared, _, varies := strings.Cut(s.subject.String(), "{")
-	if end := strings.LastIndexByte(shared, '.'); varies && end > 0 {
-		return shared[:end] + ".>"
-	}
-	return subject
 }
 
 // checkStream asks which streams take a subject. final says that the answer is the
@@ -93,6 +83,8 @@ func (p *session) checkStream(ctx context.Context, subject, wide string) (answer
 		return sinks.Untold(about, fmt.Sprintf("the server does not tell which streams there are (%v); whether one takes %s shows at the first event", err, subject)), true
 	case err != nil:
 		return sinks.Fails(about, fmt.Errorf("ask for streams: %w", p.ended())), true
+	case len(streams) == 0 && p.stream.Create:
+		return sinks.Untold(about, fmt.Sprintf("no stream takes %s yet; %s is made at the first event, for %s", subject, p.stream.Name, strings.Join(p.stream.Subjects, ", "))), false
 	case len(streams) == 0:
 		return sinks.Fails(about, fmt.Errorf("no stream takes %s; create one, such as: nats stream add spark --subjects '%s' --defaults, or set jetstream: false", subject, wide)), false
 	}

@@ -16,18 +16,46 @@ type Config struct {
 	// It may hold a user and password, or a token; errors and logs never show them.
 	URL string `yaml:"url" required:"true" example:"nats://localhost:4222" doc:"Address of the server, or of several of one cluster with commas between them."`
 	// Subject is the template of an event's subject, see sinks.ParseTemplate.
-	Subject string `yaml:"subject" default:"spark.{source}.{query}.{kind}" doc:"Template of an event's subject, with {source}, {query}, {kind}, {query_id} and {run_id}."`
+	Subject string `yaml:"subject" default:"spark.{source}.{query}.{kind}" doc:"Template of an event's subject, with {source}, {query}, {kind}, {query_id}, {run_id} and {labels.name}."`
+	// Headers are templates too.
+	Headers map[string]string `yaml:"headers" doc:"Headers of your own, each a template like subject."`
 	// JetStream asks for an acknowledgement from a stream for each event. Without
 	// it an event counts as delivered when the server has read it, whether or not
 	// anybody listens.
 	JetStream bool `yaml:"jetstream" default:"true" doc:"true: a stream acknowledges each event. false: plain NATS, nothing is kept for subscribers that are away."`
+
+	// Who we are: one of these, or a user or token in URL, or nothing. The files
+	// are read for each connection.
+	Token     sinks.Secret `yaml:"token" doc:"The token of a server that wants one."`
+	User      string       `yaml:"user" example:"bridge" doc:"The user of a server that wants a user and password."`
+	Password  sinks.Secret `yaml:"password" doc:"The password of user."`
+	NKeyFile  string       `yaml:"nkey_file" example:"/etc/bridge/user.nk" doc:"File with the seed (SU…) of a user's nkey."`
+	CredsFile string       `yaml:"creds_file" example:"/etc/bridge/user.creds" doc:"File with a user's JWT and seed, as nsc writes it."`
+
+	TLS    sinks.TLS `yaml:"tls" doc:"How the connection is secured. A server that wants TLS gets it without this too, if this machine trusts its certificate."`
+	Stream Stream    `yaml:"stream" doc:"The stream to make where none takes a subject. It is left out if somebody else makes the streams."`
+
+	// Format is the form of the messages, binary if empty; Labels are what templates
+	// know of the sources.
+	Format sinks.Format `yaml:"-"`
+	Labels sinks.Labels `yaml:"-"`
 }
 
 // Validate returns all that is wrong with the configuration. Each error names
 // the field, its value and what would be right.
 func (c Config) Validate() error {
 	_, subjectErr := parseSubject(c.Subject)
-	return errors.Join(validateURL(c.URL), subjectErr)
+	_, headersErr := sinks.ParseHeaders(c.Headers, nil)
+	return errors.Join(validateURL(c.URL), subjectErr, headersErr, c.validateLogin(), c.TLS.Validate(), c.validateTransport(), c.validateStream())
+}
+
+// Templates returns the templates of the configuration by their keys.
+func (c Config) Templates() map[string]string {
+	all := map[string]string{"subject": c.Subject}
+	for name, text := range c.Headers {
+		all["headers."+name] = text
+	}
+	return all
 }
 
 func validateURL(list string) error {

@@ -3,6 +3,8 @@ package nats
 import (
 	"strings"
 	"testing"
+
+	"sparkbridge/sinks"
 )
 
 func TestValidate(t *testing.T) {
@@ -62,6 +64,39 @@ func TestPipelineAdmits(t *testing.T) {
 			if got := flight.admits(e.query, e.ordered); got != e.want {
 				t.Errorf("%s: event %d admitted: %v", name, i, got)
 			}
+		}
+	}
+}
+
+func TestValidateAccess(t *testing.T) {
+	const url = "nats://localhost"
+	for want, cfg := range map[string]Config{
+		"token: url holds a user or token too":                      {URL: "nats://hunter2@localhost", Token: "hunter2"},
+		"user: token is set too; keep one of them":                  {URL: url, Token: "hunter2", User: "u", Password: "hunter2"},
+		"creds_file: nkey_file is set too":                          {URL: url, NKeyFile: "a", CredsFile: "b"},
+		"password: is missing":                                      {URL: url, User: "u"},
+		"user: is missing":                                          {URL: url, Password: "hunter2"},
+		"tls.key_file: is missing":                                  {URL: url, TLS: sinks.TLS{CertFile: "a"}},
+		`url: "ws://localhost" is without TLS, and tls is set`:      {URL: "ws://localhost", TLS: sinks.TLS{Enabled: true}},
+		"stream.create: is not true":                                {URL: url, JetStream: true, Stream: Stream{Name: "s"}},
+		"stream.create: there are no streams with jetstream: false": {URL: url, Stream: Stream{Name: "s", Create: true}},
+		"stream.name: is missing":                                   {URL: url, JetStream: true, Stream: Stream{Create: true}},
+		`stream.name: "a.b" may not hold blanks`:                    {URL: url, JetStream: true, Stream: Stream{Name: "a.b", Create: true}},
+		"stream.replicas: 7 is none of 1 to 5":                      {URL: url, JetStream: true, Stream: Stream{Name: "s", Create: true, Replicas: 7}},
+	} {
+		cfg.Subject = "events"
+		err := cfg.Validate()
+		if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	for _, cfg := range []Config{
+		{Token: "t"}, {User: "u", Password: "p"}, {NKeyFile: "a"}, {CredsFile: "b", TLS: sinks.TLS{CertFile: "c", KeyFile: "k"}},
+		{JetStream: true, Stream: Stream{Name: "s", Create: true, Replicas: 3}},
+	} {
+		cfg.URL, cfg.Subject = "nats://a,tls://b", "events"
+		if err := cfg.Validate(); err != nil {
+			t.Errorf("%+v: %v", cfg, err)
 		}
 	}
 }

@@ -15,7 +15,15 @@ func (p *session) publishAndFlush(ctx context.Context, events []listener.Event) 
 	events = events[:min(len(events), maxWindow)]
 	for i := range events {
 		subject := p.subject.Place(&events[i])
-		if err := p.conn.PublishMsg(message(&events[i], subject, int(p.conn.MaxPayload()))); err != nil {
+		msg, err := p.form.message(&events[i], subject, int(p.conn.MaxPayload()))
+		if err != nil && i > 0 {
+			events = events[:i] // it is the first next time
+			break
+		}
+		if err != nil {
+			return 0, err
+		}
+		if err := p.conn.PublishMsg(msg); err != nil {
 			return 0, fmt.Errorf("publish to %s: %w", subject, p.because(err))
 		}
 	}

@@ -37,6 +37,8 @@ type Sink struct {
 	cfg        Config
 	name       string
 	subject    *sinks.Template
+	form       form
+	stream     Stream // with its subjects; the zero value if none is to be made
 	ackTimeout time.Duration
 	log        *slog.Logger
 
@@ -56,7 +58,14 @@ func New(cfg Config, name string, log *slog.Logger) (*Sink, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Sink{cfg: cfg, name: name, subject: subject, ackTimeout: defaultAckTimeout, log: log.With("sink", name)}, nil
+	headers, err := sinks.ParseHeaders(cfg.Headers, cfg.Labels)
+	if err != nil {
+		return nil, err
+	}
+	return &Sink{
+		cfg: cfg, name: name, subject: subject.With(cfg.Labels), form: form{cfg.Format, headers},
+		stream: cfg.Stream.over(subject), ackTimeout: defaultAckTimeout, log: log.With("sink", name),
+	}, nil
 }
 
 // Deliver publishes the events in their order and waits for the acknowledgements,
@@ -72,7 +81,7 @@ func (s *Sink) Deliver(ctx context.Context, events []listener.Event) (int, error
 	if err == nil {
 		return acked, nil
 	}
-	if !errors.As(err, new(refusal)) {
+	if !errors.As(err, new(refusal)) && !sinks.IsPermanent(err) {
 		s.drop() // what was sent and not answered must not arrive later than what comes next
 	}
 	if ctx.Err() != nil {

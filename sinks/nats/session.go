@@ -22,9 +22,12 @@ type session struct {
 	js         jetstream.JetStream
 	dialer     *dialer
 	subject    *sinks.Template
+	form       form
+	stream     Stream
 	ackTimeout time.Duration
 	routes     routes
-	untold     bool // questions about streams get no answer here
+	made       time.Time // when the stream was made, zero if it was not
+	untold     bool      // questions about streams get no answer here
 
 	over context.Context // ends, with the cause, when nothing more can come of the session
 	end  context.CancelCauseFunc
@@ -33,15 +36,18 @@ type session struct {
 
 // connect opens a session. It gives up when ctx ends.
 func (s *Sink) connect(ctx context.Context) (*session, error) {
-	p := &session{dialer: &dialer{ctx: ctx}, subject: s.subject, ackTimeout: s.ackTimeout, gone: make(chan struct{})}
+	secured, err := s.cfg.access()
+	if err != nil {
+		return nil, err
+	}
+	p := &session{dialer: &dialer{ctx: ctx}, subject: s.subject, form: s.form, stream: s.stream, ackTimeout: s.ackTimeout, gone: make(chan struct{})}
 	p.over, p.end = context.WithCancelCause(context.Background())
 	stop := context.AfterFunc(ctx, p.dialer.cut)
 	defer stop()
 
-	var err error
-	if p.conn, err = nats.Connect(s.cfg.URL, p.options(s.name)...); err != nil {
+	if p.conn, err = nats.Connect(s.cfg.URL, append(p.options(s.name), secured...)...); err != nil {
 		p.end(err)
-		return nil, fmt.Errorf("connect to %s: %w", masked(s.cfg.URL), p.dialer.explain(err))
+		return nil, s.cfg.refused(p.dialer.explain(err))
 	}
 	p.js, err = jetstream.New(p.conn, jetstream.WithPublishAsyncTimeout(p.ackTimeout), jetstream.WithPublishAsyncMaxPending(2*maxWindow))
 	if err != nil {

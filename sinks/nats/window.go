@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"sparkbridge/listener"
+	"sparkbridge/sinks"
 )
 
 // Bounds of what is published ahead of its acknowledgements.
@@ -30,21 +31,31 @@ type inFlight struct {
 // an error it first waits for all that was published: whatever may still be
 // stored is stored before the next attempt.
 func (p *session) publishWindow(ctx context.Context, events []listener.Event) (int, error) {
-	window, publishErr := p.publish(p.window(events))
+	messages, err := p.window(events)
+	if err != nil {
+		return 0, err
+	}
+	window, publishErr := p.publish(messages)
 	acked, err := p.await(ctx, window)
 	if err == nil {
 		return acked, publishErr
 	}
 	p.routes.forget()
-	if tooLarge(err) && p.shrink(ctx, window[acked]) {
+	if errors.Is(err, jetstream.ErrNoStreamResponse) && p.mayMake() {
+		return acked, p.makeStream(ctx, window[acked].msg.Subject) // then the caller comes again with this event
+	}
+	switch {
+	case tooLarge(err) && p.shrink(ctx, window[acked]):
 		return acked, nil // the caller comes again with this event, now to be cut
+	case tooLarge(err):
+		return acked, sinks.Permanent(err)
 	}
 	return acked, err
 }
 
 // window makes messages of as many events from the front as may be under way
-// together, at least one.
-func (p *session) window(events []listener.Event) []inFlight {
+// together, at least one. An error is the refusal of the first.
+func (p *session) window(events []listener.Event) ([]inFlight, error) {
 	window := make([]inFlight, 0, min(len(events), maxWindow))
 	var ahead pipeline
 	for bytes := 0; len(window) < cap(window) && bytes < maxWindowBytes; {
@@ -53,12 +64,18 @@ func (p *session) window(events []listener.Event) []inFlight {
 		if !ahead.admits(e.PartitionKey(), p.routes.ordered(subject)) {
 			break
 		}
-		msg := message(e, subject, p.limit(subject))
+		msg, err := p.form.message(e, subject, p.limit(subject))
+		if err != nil && len(window) > 0 {
+			break // it is the first next time
+		}
+		if err != nil {
+			return nil, err
+		}
 		size := wireSize(msg)
 		window = append(window, inFlight{msg: msg, size: size})
 		bytes += size
 	}
-	return window
+	return window, nil
 }
 
 // publish sends the messages and returns those that are now in flight, which

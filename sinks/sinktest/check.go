@@ -90,6 +90,7 @@ func (h Harness) compare(t testing.TB, e *listener.Event, m Message) {
 	if !maps.Equal(m.Attributes, want) {
 		t.Errorf("event %s: attributes\n got %q\nwant %q", e.ID, m.Attributes, want)
 	}
+	compareCloudEvent(t, e, m)
 	if m.PartitionKey != e.PartitionKey() {
 		t.Errorf("event %s: partition key %q, want %q", e.ID, m.PartitionKey, e.PartitionKey())
 	}

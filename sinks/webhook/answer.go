@@ -4,8 +4,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
+	"time"
 	"unicode"
+
+	"sparkbridge/sinks"
 )
 
 const (
@@ -28,6 +32,9 @@ type StatusError struct {
 // Error names the address without its secrets, the status and what to do.
 func (e *StatusError) Error() string {
 	text := fmt.Sprintf("post event to %s: answered %d %s", e.url, e.Code, http.StatusText(e.Code))
+	if next := nextSteps[e.Code]; next != "" {
+		text += "; " + next
+	}
 	if e.Location != "" {
 		text += fmt.Sprintf(", a redirect to %s, which is not followed; set url to the final address", e.Location)
 	}
@@ -48,7 +55,44 @@ func (s *Sink) answer(res *http.Response) error {
 	if res.StatusCode/100 == 3 {
 		failed.Location = shownLocation(res)
 	}
-	return failed
+	return classify(failed, res.Header.Get("Retry-After"))
+}
+
+// nextSteps is what to do about answers that say something of the bridge itself.
+var nextSteps = map[int]string{
+	http.StatusUnauthorized:      "correct bearer, basic, headers or secret",
+	http.StatusForbidden:         "let the bridge post there, or correct bearer, basic, headers or secret",
+	http.StatusNotFound:          "correct url, or start what answers there",
+	http.StatusProxyAuthRequired: "put the user and password of the proxy into HTTPS_PROXY or HTTP_PROXY",
+}
+
+// classify tells what will pass or can be put right from the refusal of an event
+// for what it is: of the codes that blame the request, those are retried that
+// depend on who asks, when, and where.
+func classify(failed *StatusError, retryAfter string) error {
+	switch code := failed.Code; {
+	case code/100 != 4, nextSteps[code] != "", code == http.StatusRequestTimeout, code == http.StatusTooEarly, code == http.StatusTooManyRequests:
+		if after := parseRetryAfter(retryAfter); after > 0 {
+			return &sinks.RetryAfterError{After: after, Err: failed}
+		}
+		return failed
+	}
+	return sinks.Permanent(failed)
+}
+
+// longestPause is the longest time that a receiver is left alone at its own wish.
+const longestPause = time.Hour
+
+// parseRetryAfter reads the header Retry-After, seconds or a date (RFC 9110); 0
+// where it says nothing that can be read.
+func parseRetryAfter(text string) time.Duration {
+	if seconds, err := strconv.ParseUint(text, 10, 32); err == nil {
+		return min(time.Duration(seconds)*time.Second, longestPause)
+	}
+	if date, err := http.ParseTime(text); err == nil {
+		return min(max(0, time.Until(date)), longestPause)
+	}
+	return 0
 }
 
 // oneLine makes text of any bytes fit for a log line.

@@ -3,7 +3,6 @@ package webhook
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -22,48 +21,50 @@ func (s *Sink) Check(ctx context.Context, _ []string) []sinks.Finding {
 	if err != nil {
 		return []sinks.Finding{sinks.Fails("server", fmt.Errorf("read url: %w", withoutURL(err)))}
 	}
-	proxy, err := s.transport.Proxy(&http.Request{URL: target})
+	client, err := s.connected()
+	if err != nil {
+		return []sinks.Finding{sinks.Fails("server", err)}
+	}
+	transport := client.Transport.(*http.Transport)
+	proxy, err := transport.Proxy(&http.Request{URL: target})
 	if err != nil {
 		return []sinks.Finding{sinks.Fails("proxy", fmt.Errorf("find the proxy for %s: %w; correct HTTPS_PROXY or HTTP_PROXY", s.shown, err))}
 	}
 	if proxy != nil {
-		if err := s.reach(ctx, proxy); err != nil {
+		if err := reach(ctx, transport, proxy); err != nil {
 			return []sinks.Finding{sinks.Fails("proxy", fmt.Errorf("reach the proxy %s: %w; correct HTTPS_PROXY or HTTP_PROXY", masked(proxy), err))}
 		}
 		return []sinks.Finding{sinks.Untold("proxy", fmt.Sprintf("%s is reachable; whether %s is shows at the first event", masked(proxy), s.shown))}
 	}
-	if err := s.reach(ctx, target); err != nil {
+	if err := reach(ctx, transport, target); err != nil {
+		s.distrusted(client, err)
 		return []sinks.Finding{sinks.Fails("server", fmt.Errorf("reach %s: %w; %s", s.shown, err, nextStep(err)))}
 	}
 	return []sinks.Finding{sinks.Works("server", s.shown+" is reachable; nothing was sent")}
 }
 
 func nextStep(err error) string {
-	switch {
-	case errors.As(err, new(*tls.CertificateVerificationError)):
-		return "use the name that the certificate is for, and let this machine trust its authority (SSL_CERT_FILE)"
-	case errors.As(err, new(tls.RecordHeaderError)):
-		return "this port does not speak TLS: write http:// in url, or the port that does"
-	default:
-		return "start the receiver, or correct url"
+	if advice := sinks.TLSAdvice(err); advice != "" {
+		return advice
 	}
+	return "start the receiver, or correct url"
 }
 
 // reach connects to the host of an address, shakes hands where it is https, and
 // hangs up.
-func (s *Sink) reach(ctx context.Context, to *url.URL) error {
+func reach(ctx context.Context, transport *http.Transport, to *url.URL) error {
 	port := to.Port()
 	if port == "" {
 		port = to.Scheme // a service name, which the dialer knows
 	}
-	conn, err := s.transport.DialContext(ctx, "tcp", net.JoinHostPort(to.Hostname(), port))
+	conn, err := transport.DialContext(ctx, "tcp", net.JoinHostPort(to.Hostname(), port))
 	if err != nil {
 		return err
 	}
 	if to.Scheme != "https" {
 		return conn.Close()
 	}
-	config := s.transport.TLSClientConfig.Clone()
+	config := transport.TLSClientConfig.Clone()
 	if config == nil {
 		config = &tls.Config{}
 	}

@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"context"
-	"crypto/tls"
 	"log/slog"
 	"net"
 	"net/http"
@@ -11,6 +10,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"sparkbridge/sinks"
+	"sparkbridge/sinks/sinktest"
 )
 
 // checked checks an address, and compares the one finding.
@@ -39,7 +41,7 @@ func sinkTo(t *testing.T, address string) *Sink {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sink.transport.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
+	sink.proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
 	return sink
 }
 
@@ -57,14 +59,24 @@ func TestCheckConnectsAndSendsNothing(t *testing.T) {
 	plain.Start()
 	checked(t, sinkTo(t, plain.URL), "server", "ok", "is reachable; nothing was sent")
 
+	ours := sinktest.NewAuthority(t)
 	secure := quietServer(t)
+	secure.TLS = ours.Server(t, "hooks.test")
 	secure.StartTLS()
-	checked(t, sinkTo(t, secure.URL), "server", "problem", "SSL_CERT_FILE")
-	trusting := sinkTo(t, secure.URL)
-	trusting.transport.TLSClientConfig = secure.Client().Transport.(*http.Transport).TLSClientConfig
-	checked(t, trusting, "server", "ok", "is reachable; nothing was sent")
-	trusting.transport.TLSClientConfig = &tls.Config{RootCAs: trusting.transport.TLSClientConfig.RootCAs, ServerName: "other.test"}
-	checked(t, trusting, "server", "problem", "other.test")
+	checked(t, sinkTo(t, secure.URL), "server", "problem", "set tls.ca_file")
+	for _, c := range []struct {
+		tls         sinks.TLS
+		state, says string
+	}{
+		{sinks.TLS{CAFile: ours.File}, "ok", "is reachable; nothing was sent"},
+		{sinks.TLS{CAFile: ours.File, ServerName: "hooks.test"}, "ok", "is reachable; nothing was sent"},
+		{sinks.TLS{CAFile: ours.File, ServerName: "other.test"}, "problem", "other.test"},
+		{sinks.TLS{CAFile: "/nowhere"}, "problem", "tls.ca_file: open /nowhere"},
+	} {
+		sink := sinkTo(t, secure.URL)
+		sink.tls = c.tls
+		checked(t, sink, "server", c.state, c.says)
+	}
 	checked(t, sinkTo(t, strings.Replace(plain.URL, "http", "https", 1)), "server", "problem", "does not speak TLS")
 
 	plain.Close()
@@ -80,7 +92,7 @@ func TestCheckGoesByTheProxy(t *testing.T) {
 	}
 	address.User = url.UserPassword("me", "hush")
 	sink := sinkTo(t, "https://nobody.invalid")
-	sink.transport.Proxy = http.ProxyURL(address)
+	sink.proxy = http.ProxyURL(address)
 	checked(t, sink, "proxy", "unknown", "is reachable; whether https://nobody.invalid")
 	proxy.Close()
 	checked(t, sink, "proxy", "problem", "HTTPS_PROXY")

@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"sparkbridge/sinks"
 )
 
 // DefaultTimeout bounds one request when the configuration does not.
@@ -21,17 +23,48 @@ type Config struct {
 	// Timeout bounds one request, from the connection to the end of the answer.
 	// Default 10s.
 	Timeout time.Duration `yaml:"timeout" default:"10s" min:"1ms" doc:"Longest time for one request, answer included."`
+
+	// Secret signs requests by Standard Webhooks, Secrets by several at once.
+	Secret  sinks.Secret   `yaml:"secret" doc:"Signs each request by Standard Webhooks: whsec_ and the base64 of 24 to 64 bytes."`
+	Secrets []sinks.Secret `yaml:"secrets" doc:"Instead of secret: several, each of which signs, so that the receiver can change from one to the next."`
+
+	// Who we are to the receiver: one of these, or a user in URL, or nothing.
+	Bearer  sinks.Secret            `yaml:"bearer" doc:"Sent as Authorization: Bearer."`
+	Basic   Basic                   `yaml:"basic" doc:"A user and password for basic authentication."`
+	Headers map[string]sinks.Secret `yaml:"headers" doc:"More headers of each request. Their values are never shown."`
+
+	TLS   sinks.TLS `yaml:"tls" doc:"How an https connection is secured."`
+	Batch Batch     `yaml:"batch" doc:"Several events in one request. Without it each event has its own, and up to eight queries are served at once."`
+
+	// Format is the form of the requests, structured if empty.
+	Format sinks.Format `yaml:"-"`
 }
 
 // Validate returns everything that is wrong, each with the field, the value and
 // what to do. Credentials are left out of the values.
 func (c Config) Validate() error {
-	_, urlErr := c.parse()
+	target, urlErr := c.parse()
 	var timeoutErr error
 	if c.Timeout < 0 {
 		timeoutErr = fmt.Errorf("timeout: %s is negative; give a time such as 10s, or leave it out for the default", c.Timeout)
 	}
-	return errors.Join(urlErr, timeoutErr)
+	_, keysErr := c.keys()
+	return errors.Join(urlErr, timeoutErr, keysErr, c.validateCredentials(target), c.validateHeaders(), c.validateTLS(target), c.Batch.validate(), c.validateFormat())
+}
+
+// validateFormat refuses a form in which several events cannot stand together.
+func (c Config) validateFormat() error {
+	if c.Batch.MaxEvents > 0 && c.Format.Or(sinks.FormatStructured) != sinks.FormatStructured {
+		return fmt.Errorf("batch.max_events: a request of several events is always structured; leave out format: %s, or batch", c.Format)
+	}
+	return nil
+}
+
+func (c Config) validateTLS(target *url.URL) error {
+	if c.TLS.Wanted() && target != nil && target.Scheme != "https" {
+		return fmt.Errorf("url: %q is without TLS, and tls is set; write https://", masked(target))
+	}
+	return c.TLS.Validate()
 }
 
 // parse reads URL.

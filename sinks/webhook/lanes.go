@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"sparkbridge/listener"
+	"sparkbridge/sinks"
 )
 
 // maxLanes is how many queries are served at the same time.
@@ -14,18 +15,25 @@ const maxLanes = 8
 // lane is the events of one query, by their places in the batch.
 type lane []int
 
-// Deliver posts the events, those of one query in order and one at a time. After
-// a failure no further request is begun. What was acknowledged behind the failed
-// event is remembered, and skipped when the rest of the batch is delivered again.
-func (s *Sink) Deliver(ctx context.Context, events []listener.Event) (int, error) {
+// deliverLanes posts the events, those of one query in order and one at a time.
+// After a failure no further request is begun, except where it is the refusal of
+// one event: that stops its own query only. What was acknowledged behind the
+// failed event is remembered, and skipped when the rest is delivered again.
+func (s *Sink) deliverLanes(ctx context.Context, events []listener.Event) (int, error) {
 	acked := make([]bool, len(events))
+	refused := make([]error, len(events))
 	group, stopped := errgroup.WithContext(ctx)
 	group.SetLimit(maxLanes)
 	for _, l := range lanes(events) {
-		group.Go(func() error { return s.serve(ctx, stopped, l, events, acked) })
+		group.Go(func() error { return s.serve(ctx, stopped, l, events, acked, refused) })
 	}
 	err := group.Wait()
-	return s.settle(events, acked), err
+	front := s.settle(events, acked)
+	// A refusal is said of the first event that is not acknowledged, or not yet.
+	if front < len(events) && refused[front] != nil {
+		err = refused[front]
+	}
+	return front, err
 }
 
 // lanes sorts the events by what must stay in order.
@@ -48,17 +56,20 @@ func lanes(events []listener.Event) []lane {
 // serve posts one lane until it is done or another one has failed. A request
 // that is under way then is not broken off, only ctx does that: it may well
 // succeed, and breaking it off would make a repeat.
-func (s *Sink) serve(ctx, stopped context.Context, l lane, events []listener.Event, acked []bool) error {
+func (s *Sink) serve(ctx, stopped context.Context, l lane, events []listener.Event, acked []bool, refused []error) error {
 	for _, i := range l {
 		e := &events[i]
-		if s.early[e.ID] {
+		if s.early[earlyKey(e)] {
 			acked[i] = true
 			continue
 		}
 		if err := stopped.Err(); err != nil {
 			return err
 		}
-		if err := s.post(ctx, e); err != nil {
+		if err := s.post(ctx, s.eventRequest(e)); sinks.IsPermanent(err) {
+			refused[i] = err
+			return nil
+		} else if err != nil {
 			return err
 		}
 		acked[i] = true
@@ -67,16 +78,28 @@ func (s *Sink) serve(ctx, stopped context.Context, l lane, events []listener.Eve
 	return nil
 }
 
-// settle counts the acknowledged events at the front, and remembers those behind.
+// maxEarly bounds what is remembered; forgetting only makes a repeat.
+const maxEarly = 16384
+
+// earlyKey tells a replay of an event from the event.
+func earlyKey(e *listener.Event) string { return e.ID + "\x00" + e.Replay }
+
+// settle counts the acknowledged events at the front, and remembers those behind. The
+// next batch may hold fewer of them: they are remembered until they are at the front.
 func (s *Sink) settle(events []listener.Event, acked []bool) int {
 	front := 0
 	for front < len(acked) && acked[front] {
 		front++
 	}
-	clear(s.early)
+	for i := range front {
+		delete(s.early, earlyKey(&events[i]))
+	}
+	if len(s.early) > maxEarly {
+		clear(s.early)
+	}
 	for i := front; i < len(acked); i++ {
 		if acked[i] {
-			s.early[events[i].ID] = true
+			s.early[earlyKey(&events[i])] = true
 		}
 	}
 	return front

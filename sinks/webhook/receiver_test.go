@@ -28,6 +28,7 @@ type receiver struct {
 	*httptest.Server
 	mu       sync.Mutex
 	posts    []post // not read yet
+	batch    bool   // each has several events
 	messages []sinktest.Message
 }
 
@@ -61,14 +62,36 @@ func (r *receiver) received(context.Context) ([]sinktest.Message, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, p := range r.posts {
-		m, err := read(p)
-		if err != nil {
-			return nil, err
+		each := []post{p}
+		if r.batch {
+			var err error
+			if each, err = split(p); err != nil {
+				return nil, err
+			}
 		}
-		r.messages = append(r.messages, m)
+		for _, p := range each {
+			m, err := read(p)
+			if err != nil {
+				return nil, err
+			}
+			r.messages = append(r.messages, m)
+		}
 	}
 	r.posts = nil
 	return slices.Clone(r.messages), nil
+}
+
+// split makes of a batch what its events would be in requests of their own.
+func split(p post) ([]post, error) {
+	var all []json.RawMessage
+	if err := json.Unmarshal(p.body, &all); err != nil {
+		return nil, fmt.Errorf("read batch: %w", err)
+	}
+	each := make([]post, len(all))
+	for i, body := range all {
+		each[i] = post{http.Header{"Content-Type": {sinks.StructuredContentType}}, body}
+	}
+	return each, nil
 }
 
 // read takes a structured CloudEvent apart without re-encoding its data.

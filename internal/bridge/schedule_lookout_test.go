@@ -16,8 +16,8 @@ import (
 	"sparkbridge/listener"
 )
 
-// watch looks on while a schedule runs, and collects what is wrong.
-type watch struct {
+// lookout looks on while a schedule runs, and collects what is wrong.
+type lookout struct {
 	job *job
 
 	mu       sync.Mutex
@@ -28,9 +28,9 @@ type watch struct {
 	checked  map[string]int  // of each operation, how many of its events were released rightly
 }
 
-func newWatch(j *job) *watch { return &watch{job: j, checked: map[string]int{}} }
+func newLookout(j *job) *lookout { return &lookout{job: j, checked: map[string]int{}} }
 
-func (w *watch) report(format string, args ...any) {
+func (w *lookout) report(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.problems = append(w.problems, fmt.Sprintf(format, args...))
@@ -38,7 +38,7 @@ func (w *watch) report(format string, args ...any) {
 
 // asked checks a release as it is sent: the position that it names, or a later one,
 // is the stored resume point, and everything up to it is in the journal.
-func (w *watch) asked(l *life, in any) {
+func (w *lookout) asked(l *life, in any) {
 	release, ok := in.(*sparkpb.ReleaseExecuteRequest)
 	if !ok || release.GetReleaseUntil() == nil {
 		return
@@ -67,7 +67,7 @@ func (w *watch) asked(l *life, in any) {
 }
 
 // catchUp reads what has come to the journal. The caller holds mu.
-func (w *watch) catchUp(l *life) error {
+func (w *lookout) catchUp(l *life) error {
 	if w.read != l {
 		w.read, w.until, w.kept = l, 1, map[string]bool{}
 	}
@@ -128,7 +128,7 @@ func eventID(e connecttest.Emitted) string {
 }
 
 // emitted is what went over one operation, in order.
-func (w *watch) emitted(operation string) (list []connecttest.Emitted) {
+func (w *lookout) emitted(operation string) (list []connecttest.Emitted) {
 	w.job.mu.Lock()
 	s := w.job.session
 	w.job.mu.Unlock()
@@ -154,7 +154,7 @@ func placeOf(emitted []connecttest.Emitted, response string) int {
 }
 
 // calls checks what the bridge has asked Spark in all.
-func (w *watch) calls(spark *connecttest.Server, s *schedule) {
+func (w *lookout) calls(spark *connecttest.Server, s *schedule) {
 	tried := map[string]time.Time{}
 	var last time.Time
 	for _, call := range spark.Calls() {

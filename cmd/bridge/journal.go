@@ -1,0 +1,302 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sparkbridge/internal/control"
+	"sparkbridge/internal/journal"
+	"sparkbridge/listener"
+	"sparkbridge/sinks"
+)
+
+// journalFlags is what all commands on a journal share.
+type journalFlags struct {
+	place
+	output string
+}
+
+func journalCommand() *cobra.Command {
+	var j journalFlags
+	cmd := &cobra.Command{
+		Use:   "journal",
+		Short: "Look at a journal, also while a bridge works on it",
+		Args:  noCommand,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	j.flags(cmd)
+	outputFlag(cmd, &j.output)
+	cmd.AddCommand(j.info(), j.verify(), j.export(), j.forget())
+	return cmd
+}
+
+// command makes one of the commands; its work gets the folder.
+func (j *journalFlags) command(use, short, long string, work func(cmd *cobra.Command, dir string) error) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short, Long: short + ".\n\n" + long, Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkOutput(j.output); err != nil {
+				return err
+			}
+			dir, err := j.folder()
+			if err != nil {
+				return err
+			}
+			return classified(work(cmd, dir))
+		},
+	}
+}
+
+// journalInfo is what bridge journal info tells.
+type journalInfo struct {
+	Folder   string     `json:"folder"`
+	Running  bool       `json:"running"`
+	First    uint64     `json:"first"`
+	Next     uint64     `json:"next"`
+	Segments int        `json:"segments"`
+	Bytes    int64      `json:"bytes"`
+	Newest   time.Time  `json:"newest,omitzero"`
+	Sinks    []sinkInfo `json:"sinks"`
+}
+
+type sinkInfo struct {
+	Name        string `json:"name"`
+	Next        uint64 `json:"next"`
+	Behind      uint64 `json:"behind"`
+	DeadLetters int    `json:"deadLetters"`
+}
+
+func (j *journalFlags) info() *cobra.Command {
+	return j.command("info", "Tell what a journal holds, and how far each sink has come",
+		"Sinks that are configured no more are among them: bridge journal forget drops what is kept for one.",
+		func(cmd *cobra.Command, dir string) error {
+			info, err := inspect(cmd.Context(), dir)
+			if err != nil {
+				return err
+			}
+			if j.output == "json" {
+				return printJSON(cmd.OutOrStdout(), info)
+			}
+			return info.print(cmd.OutOrStdout())
+		})
+}
+
+// inspect asks the bridge where one is running, and else reads the state itself.
+func inspect(ctx context.Context, dir string) (journalInfo, error) {
+	view, err := journal.Look(dir)
+	if err != nil {
+		return journalInfo{}, err
+	}
+	info := journalInfo{Folder: dir, Running: true, Newest: view.Newest(), Sinks: []sinkInfo{}}
+	info.First, info.Next = view.Bounds()
+	info.Segments, info.Bytes = view.Size()
+	kept, err := control.Dial(dir).Kept(ctx)
+	if errors.Is(err, control.ErrNotRunning) {
+		info.Running = false
+		var own journal.Kept
+		own, err = journal.Inspect(dir)
+		kept = control.Kept(own)
+	}
+	if err != nil {
+		return journalInfo{}, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(kept.Cursors)) {
+		next := kept.Cursors[name]
+		info.Sinks = append(info.Sinks, sinkInfo{name, next, info.Next - min(next, info.Next), kept.Letters[name]})
+	}
+	return info, nil
+}
+
+func (info *journalInfo) print(w io.Writer) error {
+	running := "no bridge is running on it"
+	if info.Running {
+		running = "a bridge is running on it"
+	}
+	fmt.Fprintf(w, "%s: %s\n", info.Folder, running)
+	fmt.Fprintf(w, "%d records (sequences %d to %d), %d bytes in %d segments\n", info.Next-info.First, info.First, info.Next-1, info.Bytes, info.Segments)
+	if !info.Newest.IsZero() {
+		fmt.Fprintf(w, "newest record of %s\n", info.Newest.Format(time.RFC3339))
+	}
+	if len(info.Sinks) == 0 {
+		return nil
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "SINK\tNEXT\tBEHIND\tDEAD LETTERS")
+	for _, s := range info.Sinks {
+		fmt.Fprintf(table, "%s\t%d\t%d\t%d\n", s.Name, s.Next, s.Behind, s.DeadLetters)
+	}
+	return table.Flush()
+}
+
+func (j *journalFlags) verify() *cobra.Command {
+	return j.command("verify", "Read every record and check it",
+		"It changes nothing, and exits 1 if something is damaged. While a bridge works on the journal, the log is\nchecked and the state is not.",
+		func(cmd *cobra.Command, dir string) error {
+			report, err := journal.Verify(dir)
+			state := ""
+			if errors.Is(err, journal.ErrLocked) {
+				report, err = verifyLog(dir)
+				state = "; the state is in use and was not checked"
+			}
+			if err != nil {
+				return err
+			}
+			if j.output == "json" {
+				return printJSON(cmd.OutOrStdout(), map[string]any{
+					"first": report.First, "next": report.Next, "segments": report.Segments, "bytes": report.Bytes, "torn": report.Torn, "state": state == "",
+				})
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%d records in %d segments are whole%s\n", report.Next-report.First, report.Segments, state)
+			if report.Torn > 0 {
+				fmt.Fprintf(cmd.OutOrStdout(), "%d bytes of a write that was never acknowledged stand at the end; the next start cuts them\n", report.Torn)
+			}
+			return nil
+		})
+}
+
+// verifyLog reads the log of a journal that is in use.
+func verifyLog(dir string) (report journal.Report, err error) {
+	view, err := journal.Look(dir)
+	if err != nil {
+		return report, err
+	}
+	report.First, report.Next = view.Bounds()
+	report.Segments, report.Bytes = view.Size()
+	return report, view.Each(report.First, func(journal.Record) error { return nil })
+}
+
+// exporting is the flags of bridge journal export.
+type exporting struct {
+	from, to string
+	match    sinks.Match
+	kinds    []string
+}
+
+func (j *journalFlags) export() *cobra.Command {
+	var x exporting
+	cmd := j.command("export", "Print the events of a journal, a CloudEvent a line",
+		"A place is a sequence, or a time such as 2026-01-31T12:00:00Z.",
+		func(cmd *cobra.Command, dir string) error { return x.run(cmd.OutOrStdout(), dir) })
+	flags := cmd.Flags()
+	flags.StringVar(&x.from, "from", "", "begin at this `place` (default: the oldest)")
+	flags.StringVar(&x.to, "to", "", "end before this `place`")
+	flags.StringSliceVar(&x.kinds, "kind", nil, "only events of these `kinds`")
+	flags.StringSliceVar(&x.match.Queries, "query", nil, "only events of queries with these `names`; * stands for any text")
+	flags.StringSliceVar(&x.match.Sources, "source", nil, "only events of these `sources`")
+	return cmd
+}
+
+var errEnough = errors.New("enough")
+
+func (x *exporting) run(w io.Writer, dir string) error {
+	fromSequence, fromTime, err := parsePlace("--from", x.from)
+	if err != nil {
+		return usageError{err}
+	}
+	toSequence, toTime, err := parsePlace("--to", x.to)
+	if err != nil {
+		return usageError{err}
+	}
+	for _, kind := range x.kinds {
+		x.match.Kinds = append(x.match.Kinds, listener.Kind(kind))
+	}
+	view, err := journal.Look(dir)
+	if err != nil {
+		return err
+	}
+	err = view.Each(fromSequence, func(r journal.Record) error {
+		switch {
+		case toSequence > 0 && r.Sequence >= toSequence, !toTime.IsZero() && !r.Time.Before(toTime):
+			return errEnough
+		case r.Time.Before(fromTime):
+			return nil
+		}
+		e, err := listener.DecodeRecord(r.Sequence, r.Time, r.Body)
+		if err != nil || !x.match.Wants(&e) {
+			return err
+		}
+		return printLine(w, sinks.Structured(&e))
+	})
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
+}
+
+// printLine prints a JSON document on one line.
+func printLine(w io.Writer, doc []byte) error {
+	if bytes.ContainsAny(doc, "\n\r") {
+		var line bytes.Buffer
+		if err := json.Compact(&line, doc); err != nil {
+			return fmt.Errorf("compact event: %w", err)
+		}
+		doc = line.Bytes()
+	}
+	_, err := fmt.Fprintf(w, "%s\n", doc)
+	return err
+}
+
+// usageError is an error of the command line that shows late.
+type usageError struct{ error }
+
+func (u usageError) Unwrap() error { return u.error }
+
+// ExitCode is that of wrong usage.
+func (usageError) ExitCode() int { return 2 }
+
+func parsePlace(flag, text string) (sequence uint64, at time.Time, err error) {
+	if text == "" {
+		return 0, at, nil
+	}
+	if sequence, err = strconv.ParseUint(text, 10, 64); err == nil {
+		return sequence, at, nil
+	}
+	if at, err = time.Parse(time.RFC3339, text); err != nil {
+		return 0, at, fmt.Errorf("%s %q is no sequence and no time: write for example 1234 or 2026-01-31T12:00:00Z", flag, text)
+	}
+	return 0, at, nil
+}
+
+func (j *journalFlags) forget() *cobra.Command {
+	var sink string
+	cmd := j.command("forget", "Forget a sink: its place, its dead letters and its replays",
+		"For sinks that are configured no more; the bridge must not be running. A sink of this name that is\nconfigured later is new.",
+		func(cmd *cobra.Command, dir string) error {
+			if sink == "" {
+				return usageError{errors.New("--sink is missing: name the sink to forget; bridge journal info lists them")}
+			}
+			if _, err := journal.Look(dir); err != nil { // Open would make one
+				return err
+			}
+			log, err := journal.Open(dir, journal.Options{})
+			if err != nil {
+				return err
+			}
+			err = forgetIn(log, sink)
+			if err := errors.Join(err, log.Close()); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "sink %s is forgotten\n", sink)
+			return nil
+		})
+	cmd.Flags().StringVar(&sink, "sink", "", "`name` of the sink")
+	return cmd
+}
+
+func forgetIn(log *journal.Journal, sink string) error {
+	if _, known, err := log.State().Cursor(sink); err != nil || !known {
+		return errors.Join(err, usageError{fmt.Errorf("the journal knows no sink %q: bridge journal info lists them", sink)})
+	}
+	return log.State().ForgetSink(sink)
+}

@@ -1,0 +1,162 @@
+package bridge
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+
+	"sparkbridge/internal/control"
+	"sparkbridge/internal/journal"
+	"sparkbridge/sinks"
+)
+
+// letters are the dead letters of one sink, in the journal's state.
+type letters struct {
+	state *journal.State
+	sink  string
+	max   int
+	log   *slog.Logger
+
+	mu     sync.Mutex
+	causes map[uint64]sinks.Cause // of all that there are
+}
+
+var (
+	_ sinks.Letters   = (*letters)(nil)
+	_ control.Letters = (*letters)(nil)
+)
+
+func openLetters(state *journal.State, sink string, limit int, log *slog.Logger) (*letters, error) {
+	l := &letters{state: state, sink: sink, max: limit, log: log.With("sink", sink), causes: map[uint64]sinks.Cause{}}
+	list, err := l.List(0)
+	if err != nil {
+		return nil, fmt.Errorf("read dead letters of sink %s: %w", sink, err)
+	}
+	for _, letter := range list {
+		l.causes[letter.Event.Sequence] = letter.Cause
+	}
+	return l, nil
+}
+
+// Add stores letters. Where there is no room the oldest of those that expired go: they
+// were not worth sending.
+func (l *letters) Add(added ...sinks.Letter) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.add(added)
+}
+
+func (l *letters) add(added []sinks.Letter) error {
+	blobs := make(map[uint64][]byte, len(added))
+	news := 0
+	for _, letter := range added {
+		blob, err := sinks.EncodeLetter(letter)
+		if err != nil {
+			return err
+		}
+		blobs[letter.Event.Sequence] = blob
+		if _, there := l.causes[letter.Event.Sequence]; !there {
+			news++
+		}
+	}
+	room, err := l.makeRoom(news, blobs)
+	if err != nil {
+		return err
+	}
+	if err := l.state.Change(journal.ShelfLetters, l.sink, blobs, room...); err != nil {
+		return err
+	}
+	for _, sequence := range room {
+		delete(l.causes, sequence)
+	}
+	for _, letter := range added {
+		l.causes[letter.Event.Sequence] = letter.Cause
+	}
+	if len(room) > 0 {
+		l.log.Warn("expired dead letters made room for others", "count", len(room), "from", room[0], "to", room[len(room)-1])
+	}
+	return nil
+}
+
+// makeRoom returns which letters must go so that so many fit besides.
+func (l *letters) makeRoom(news int, kept map[uint64][]byte) ([]uint64, error) {
+	excess := len(l.causes) + news - l.max
+	if excess <= 0 || news == 0 {
+		return nil, nil
+	}
+	var expired []uint64
+	for sequence, cause := range l.causes {
+		if _, stays := kept[sequence]; cause == sinks.CauseExpired && !stays {
+			expired = append(expired, sequence)
+		}
+	}
+	if len(expired) < excess {
+		return nil, fmt.Errorf("%w: there are %d, and dead_letters.max of sink %s is %d; send or drop some (bridge dlq), or raise it",
+			sinks.ErrLettersFull, len(l.causes), l.sink, l.max)
+	}
+	slices.Sort(expired)
+	return expired[:excess], nil
+}
+
+// List returns the letters from a sequence on.
+func (l *letters) List(from uint64) (list []sinks.Letter, err error) {
+	err = l.state.Each(journal.ShelfLetters, l.sink, from, func(_ uint64, blob []byte) error {
+		letter, err := sinks.DecodeLetter(blob)
+		list = append(list, letter)
+		return err
+	})
+	return list, err
+}
+
+// Drop deletes a letter.
+func (l *letters) Drop(sequence uint64) error {
+	_, err := l.Discard([]uint64{sequence})
+	return err
+}
+
+// count is how many there are.
+func (l *letters) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.causes)
+}
+
+// Retry marks letters to be tried once more, all of them if none is named. It returns
+// which.
+func (l *letters) Retry(named []uint64) (marked []uint64, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	list, err := l.List(0)
+	if err != nil {
+		return nil, err
+	}
+	var chosen []sinks.Letter
+	for _, letter := range list {
+		if len(named) == 0 || slices.Contains(named, letter.Event.Sequence) {
+			letter.Retry = true
+			chosen = append(chosen, letter)
+			marked = append(marked, letter.Event.Sequence)
+		}
+	}
+	return marked, l.add(chosen)
+}
+
+// Discard deletes letters, all of them if none is named. It returns which.
+func (l *letters) Discard(named []uint64) (gone []uint64, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for sequence := range l.causes {
+		if len(named) == 0 || slices.Contains(named, sequence) {
+			gone = append(gone, sequence)
+		}
+	}
+	slices.Sort(gone)
+	if err := l.state.Change(journal.ShelfLetters, l.sink, nil, gone...); err != nil {
+		return nil, err
+	}
+	for _, sequence := range gone {
+		delete(l.causes, sequence)
+	}
+	return gone, nil
+}

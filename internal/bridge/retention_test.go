@@ -1,0 +1,222 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"sparkbridge/configs"
+	"sparkbridge/connect/connecttest"
+	"sparkbridge/internal/journal"
+	"sparkbridge/listener"
+	"sparkbridge/sinks"
+)
+
+// tight is a journal of small segments that keeps little.
+func tight(t *testing.T, dir string, maxBytes int64) *journal.Journal {
+	t.Helper()
+	return openJournal(t, dir, journal.Options{SegmentBytes: 1000, MaxBytes: maxBytes})
+}
+
+// spoolOf opens a spool at a cursor.
+func spoolOf(t *testing.T, j *journal.Journal, log *lines, match sinks.Match) *spool {
+	t.Helper()
+	reader, err := openTape(j, "events", configs.FromOldest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := openSpool(j, reader, "events", match, slog.New(slog.NewTextHandler(log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// drainTo reads until a sequence was handed out.
+func drainTo(t *testing.T, s *spool, last uint64) (ids []string) {
+	t.Helper()
+	for {
+		events, err := s.Next(t.Context(), 4, 1<<20)
+		var lost *sinks.LostError
+		if errors.As(err, &lost) {
+			ids = append(ids, fmt.Sprintf("lost %d-%d", lost.From, lost.To))
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range events {
+			ids = append(ids, e.ID)
+			if e.Sequence == last {
+				return ids
+			}
+		}
+	}
+}
+
+// What retention takes before a sink has read it is named, by run and once, and nothing
+// of it is handed out any more.
+func TestLossesAreNamedBeforeTheyHappen(t *testing.T) {
+	dir, log := t.TempDir(), &lines{}
+	j, err := journal.Open(dir, journal.Options{SegmentBytes: 1000, MaxBytes: 3000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for batch := range int64(20) {
+		put(t, j, progressOf("a", batch), progressOf("b", batch))
+	}
+	s := spoolOf(t, j, log, sinks.Match{Queries: []string{"a"}})
+	if events, err := s.Next(t.Context(), 4, 1<<20); err != nil || len(events) != 4 { // a 0, b 0, a 1, b 1
+		t.Fatal(events, err)
+	}
+	before := j.Retiring(41)
+	if before < 8 || before > 35 {
+		t.Fatalf("the journal would begin at %d", before)
+	}
+	for range 2 { // the second time nothing more is lost
+		if err := s.forfeit(t.Context(), before); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if log.count("events lost to retention") != 1 || log.count(fmt.Sprintf("from=5 to=%d", before-1)) != 1 {
+		t.Errorf("log %s", log)
+	}
+	if err := j.Retain(before); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Close(); err != nil { // killed before the gap was delivered
+		t.Fatal(err)
+	}
+
+	j = tight(t, dir, 3000)
+	if err := j.State().SaveCursors(map[string]uint64{"events": 5}); err != nil {
+		t.Fatal(err)
+	}
+	s = spoolOf(t, j, log, sinks.Match{Queries: []string{"a"}})
+	got := drainTo(t, s, 40)
+	if !strings.HasPrefix(got[0], "a:gap:2-") || !slices.Contains(got, "a:progress:19") || slices.Contains(got, "a:progress:2") {
+		t.Errorf("handed out %v", got)
+	}
+	first, _ := j.Bounds()
+	var to int64
+	if _, err := fmt.Sscanf(got[0], "a:gap:2-%d", &to); err != nil || uint64(2*to+1) >= first || uint64(2*to+3) < first {
+		t.Errorf("the gap ends at batch %d, and the journal begins at %d", to, first)
+	}
+}
+
+// A reader that is faster than retention loses nothing, and nothing is named.
+func TestNothingIsLostThatWasRead(t *testing.T) {
+	log := &lines{}
+	j := tight(t, t.TempDir(), 3000)
+	for batch := range int64(40) {
+		put(t, j, progressOf("a", batch))
+	}
+	s := spoolOf(t, j, log, sinks.Match{})
+	drainTo(t, s, 40)
+	before := j.Retiring(41)
+	if err := errors.Join(s.forfeit(t.Context(), before), j.Retain(before)); err != nil {
+		t.Fatal(err)
+	}
+	put(t, j, progressOf("a", 40))
+	if got := drainTo(t, s, 41); !slices.Equal(got, []string{"a:progress:40"}) || log.String() != "" {
+		t.Errorf("handed out %v, logged %s", got, log)
+	}
+}
+
+// With drop_oldest a sink that is far behind gets gap events, in the order of its
+// queries, and then what is left.
+func TestDropOldestTellsTheSink(t *testing.T) {
+	j := tight(t, t.TempDir(), 3000)
+	if err := j.State().SaveCursors(map[string]uint64{"events": 1}); err != nil {
+		t.Fatal(err)
+	}
+	for batch := range int64(40) {
+		put(t, j, progressOf("a", batch))
+	}
+	log := &lines{}
+	o := &outlet{name: "events", spool: spoolOf(t, j, log, sinks.Match{})}
+	k := &keeper{cfg: configs.Journal{WhenFull: configs.WhenFullDropOldest, MaxBytes: 3000}, journal: j, outlets: []*outlet{o}, log: slog.New(slog.NewTextHandler(log, nil))}
+	if err := errors.Join(k.retain(t.Context()), k.room(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	first, _ := j.Bounds()
+	got := drainTo(t, o.spool, 40)
+	if first == 1 || got[0] != fmt.Sprintf("a:gap:0-%d", first-2) || got[1] != fmt.Sprintf("a:progress:%d", first-1) || len(got) != 42-int(first) {
+		t.Errorf("from %d: %v", first, got)
+	}
+}
+
+// With block a full journal takes nothing until the slowest sink has moved on.
+func TestBlockWaitsForTheSlowestSink(t *testing.T) {
+	log := &lines{}
+	j := tight(t, t.TempDir(), 3000)
+	for batch := range int64(40) {
+		put(t, j, progressOf("a", batch))
+	}
+	cursors := map[string]uint64{"events": 4, "other": 41, "gone": 1} // gone is configured no more
+	if err := j.State().SaveCursors(cursors); err != nil {
+		t.Fatal(err)
+	}
+	outlets := []*outlet{{name: "events", spool: spoolOf(t, j, log, sinks.Match{})}, {name: "other", spool: spoolOf(t, j, log, sinks.Match{})}}
+	k := &keeper{cfg: configs.Journal{WhenFull: configs.WhenFullBlock, MaxBytes: 3000}, journal: j, outlets: outlets, log: slog.New(slog.NewTextHandler(log, nil))}
+	err := k.room(t.Context())
+	if first, _ := j.Bounds(); !errors.Is(err, errFull) || !strings.Contains(err.Error(), "sink events") || first > 4 {
+		t.Fatalf("room: %v, the journal begins at %d", err, first)
+	}
+	if err := j.State().SaveCursors(map[string]uint64{"events": 41}); err != nil {
+		t.Fatal(err)
+	}
+	if err := k.room(t.Context()); err != nil || j.Stats().Bytes > 3000 {
+		t.Errorf("room: %v, %d bytes", err, j.Stats().Bytes)
+	}
+	if log.String() != "" {
+		t.Errorf("logged %s", log)
+	}
+}
+
+// A source whose journal has no room reads nothing, and goes on when there is some.
+func TestASourceWaitsForRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, connecttest.Options{})
+		j, err := journal.Open(w.dir, journal.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var full atomic.Bool
+		full.Store(true)
+		s := &source{journal: j, log: slog.New(slog.NewTextHandler(w.log, nil)), room: func(context.Context) error {
+			if full.Load() {
+				return errFull
+			}
+			return nil
+		}}
+		done := make(chan error, 1)
+		go func() { done <- s.commit(t.Context(), []listener.Event{progressOf("a", 0)}) }()
+		after(30 * time.Second)
+		if _, next := j.Bounds(); next != 1 {
+			t.Errorf("the full journal took %d records", next-1)
+		}
+		full.Store(false)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if _, next := j.Bounds(); next != 2 {
+			t.Errorf("the journal has %d records", next-1)
+		}
+		full.Store(true)
+		if err := s.commit(t.Context(), []listener.Event{progressOf("a", 1)}); !errors.Is(err, errUnwritable) || !errors.Is(err, errFull) {
+			t.Errorf("after more than a minute: %v", err)
+		}
+		if err := j.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,156 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+)
+
+// View is the log of a directory as it was at one moment, for reading. It takes no
+// lock and changes nothing, so a Journal may have the directory open meanwhile.
+type View struct {
+	segments []*segment
+}
+
+// Look returns a view of the log in a directory. What a write that is under way has
+// not finished is not part of it. A *DamageError is as from Open.
+func Look(dir string) (*View, error) {
+	if _, err := os.Stat(dir); err != nil {
+		return nil, fmt.Errorf("look at journal: %w", err)
+	}
+	const tries = 3 // the log may get a new segment, or lose one, in between
+	for try := 1; ; try++ {
+		v, err := look(dir)
+		if err == nil || try == tries || !errors.Is(err, fs.ErrNotExist) && !errors.As(err, new(*DamageError)) {
+			return v, err
+		}
+	}
+}
+
+func look(dir string) (*View, error) {
+	list, err := listSegments(dir)
+	if err != nil {
+		return nil, err
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("look at journal: %w in %s", errNew, dir)
+	}
+	tail := list[len(list)-1]
+	s := survey{facts: stateFacts{journal: tail.head.journal}}
+	if err := s.measure(tail); err != nil {
+		return nil, err
+	}
+	return &View{list}, nil
+}
+
+// Bounds returns the sequence of the oldest record, and the one that the next record
+// will get.
+func (v *View) Bounds() (first, next uint64) {
+	return v.segments[0].head.first, v.segments[len(v.segments)-1].next
+}
+
+// Size returns how many segments there are, and their bytes.
+func (v *View) Size() (segments int, bytes int64) {
+	for _, s := range v.segments {
+		bytes += s.size
+	}
+	return len(v.segments), bytes
+}
+
+// Newest is when the newest record was taken, zero for a log that never had one.
+func (v *View) Newest() time.Time {
+	if at := v.segments[len(v.segments)-1].time; at != 0 {
+		return unixTime(at)
+	}
+	return time.Time{}
+}
+
+// Each calls fn with the records from a sequence on, in order, until fn returns an
+// error, which it returns. Damage is a *DamageError; a segment that retention has
+// deleted since Look is a *RetiredError. The body belongs to fn.
+func (v *View) Each(from uint64, fn func(Record) error) error {
+	for _, s := range v.segments {
+		if s.next <= from {
+			continue
+		}
+		err := v.eachOf(s, from, fn)
+		if errors.Is(err, fs.ErrNotExist) {
+			return &RetiredError{From: max(from, s.head.first), To: s.next - 1}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *View) eachOf(s *segment, from uint64, fn func(Record) error) error {
+	file, err := os.Open(s.path)
+	if err != nil {
+		return fmt.Errorf("read journal: %w", err)
+	}
+	defer file.Close() //nolint:errcheck // only read from
+	c := newCodec(s.head.journal)
+	w := &window{src: file, end: s.size, chunk: readChunk, keep: true}
+	for sequence, off := s.head.first, int64(segmentHead); sequence < s.next; sequence++ {
+		f, body, err := c.frameAt(w, off, sequence)
+		var bad *flaw
+		if errors.As(err, &bad) {
+			return &DamageError{s.path, bad.offset, bad.reason}
+		}
+		if err != nil {
+			return err
+		}
+		off += f.size()
+		if sequence < from {
+			continue
+		}
+		if err := fn(Record{Sequence: sequence, Time: unixTime(f.time), Body: body}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Kept is what the state of a journal says of its sinks.
+type Kept struct {
+	Cursors map[string]uint64
+	Letters map[string]int // how many dead letters a sink has
+}
+
+// Inspect reads the state of a journal that nobody has open, and changes nothing.
+// ErrLocked, ErrMismatch and *VersionError are as from Open.
+func Inspect(dir string) (kept Kept, err error) {
+	if _, err := os.Stat(dir); err != nil {
+		return kept, fmt.Errorf("inspect journal: %w", err)
+	}
+	lock, err := lockDir(dir)
+	if err != nil {
+		return kept, err
+	}
+	defer lock.Close() //nolint:errcheck // nothing was written
+	db, _, err := openState(dir)
+	if err != nil {
+		return kept, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	return (&State{db: db}).Kept()
+}
+
+// Kept returns what the state says of its sinks.
+func (s *State) Kept() (kept Kept, err error) {
+	if kept.Cursors, err = s.Cursors(); err != nil {
+		return kept, err
+	}
+	kept.Letters = map[string]int{}
+	for sink := range kept.Cursors {
+		n := 0
+		if err := s.Each(ShelfLetters, sink, 0, func(uint64, []byte) error { n++; return nil }); err != nil {
+			return kept, err
+		}
+		kept.Letters[sink] = n
+	}
+	return kept, nil
+}

@@ -1,0 +1,71 @@
+package watch
+
+import "time"
+
+// Status is how the parts of the bridge are, as they were at one moment. In JSON it
+// is the answer of the API.
+type Status struct {
+	Version string    `json:"version"`
+	Started time.Time `json:"started"`
+	Now     time.Time `json:"now"`
+	Sources []Source  `json:"sources"`
+	Sinks   []Sink    `json:"sinks"`
+	Journal Journal   `json:"journal"`
+	Queries []Query   `json:"queries"`
+}
+
+// Source is one configured session.
+type Source struct {
+	Name string `json:"name"`
+	// State is waiting, attached, lost, taken, polling or closed; empty before the first.
+	State    string    `json:"state"`
+	Reason   string    `json:"reason"`
+	Since    time.Time `json:"since,omitzero"`
+	Required bool      `json:"required"`
+
+	UserID    string `json:"userId"`
+	SessionID string `json:"sessionId"`
+	// Duplicates counts the repeats on the bus that were dropped.
+	Duplicates uint64 `json:"duplicates"`
+}
+
+// Sink is one configured destination.
+type Sink struct {
+	Name string `json:"name"`
+	Kind string `json:"kind"` // nats, kafka or webhook
+	// Delivered counts the events acknowledged since the start.
+	Delivered uint64 `json:"delivered"`
+	// Buried counts the events that became dead letters since the start, DeadLetters
+	// those that are kept.
+	Buried      uint64 `json:"buried"`
+	DeadLetters int    `json:"deadLetters"`
+	// Ambiguous counts the events sent to Kafka of which no broker has said whether it
+	// has them; nil for other kinds.
+	Ambiguous *uint64 `json:"ambiguous,omitempty"`
+	// Pending is how many events of the journal are behind its cursor and not yet
+	// passed; with filters some of them are not for this sink. Oldest is when the first
+	// of them was recorded, zero if there is none.
+	Pending uint64    `json:"pending"`
+	Oldest  time.Time `json:"oldest,omitzero"`
+	// Error is the last failure, empty while deliveries succeed.
+	Error  string    `json:"error"`
+	Since  time.Time `json:"since,omitzero"`
+	Failed int       `json:"failed"` // times in a row
+
+	Failures map[Reason]uint64 `json:"failures"`
+	Took     Durations         `json:"-"`
+}
+
+// Journal is the durable log.
+type Journal struct {
+	First    uint64    `json:"first"`
+	Next     uint64    `json:"next"`
+	Bytes    int64     `json:"bytes"`
+	Segments int       `json:"segments"`
+	Oldest   time.Time `json:"oldest,omitzero"`
+	// Error is why it cannot be written, empty while it can.
+	Error    string    `json:"error"`
+	Failing  time.Time `json:"failing,omitzero"`
+	Writes   Durations `json:"-"`
+	Failures uint64    `json:"failures"`
+}

@@ -1,0 +1,79 @@
+package web
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"sparkbridge/listener"
+	"sparkbridge/sinks"
+)
+
+// wish is what a client wants of the journal: events that match, from a sequence on.
+type wish struct {
+	sinks.Match
+	from uint64
+}
+
+// parseWish reads it from a request: where to begin from Last-Event-ID, which a client
+// that comes again sends, or else from since (a time, or how long ago) or last (how
+// many events); now, if there is none of them.
+func parseWish(r *http.Request, log Log, now time.Time) (want wish, err error) {
+	q := r.URL.Query()
+	want.Match = sinks.Match{Kinds: list[listener.Kind](q["kind"]), Queries: list[string](q["query"]), Sources: list[string](q["source"])}
+	first, next := log.Bounds()
+	want.from = next
+	switch id := r.Header.Get("Last-Event-ID"); {
+	case id != "":
+		want.from, err = after(id)
+	case q.Get("since") != "":
+		want.from, err = since(q.Get("since"), log, now)
+	case q.Get("last") != "":
+		want.from, err = last(q.Get("last"), first, next)
+	}
+	want.from = min(max(want.from, 1), next)
+	return want, err
+}
+
+// after is the sequence that follows the one that a client has seen last.
+func after(id string) (uint64, error) {
+	n, err := strconv.ParseUint(id, 10, 64)
+	if err != nil || n+1 == 0 {
+		return 0, fmt.Errorf("the Last-Event-ID %q is no sequence: send the id of the last event that was read", id)
+	}
+	return n + 1, nil
+}
+
+func since(text string, log Log, now time.Time) (uint64, error) {
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		ago, err := time.ParseDuration(text)
+		if err != nil || ago < 0 {
+			return 0, fmt.Errorf("since %q is neither a time nor a duration: write for example 2026-01-31T12:00:00Z or 10m", text)
+		}
+		at = now.Add(-ago)
+	}
+	return log.Since(at)
+}
+
+func last(text string, first, next uint64) (uint64, error) {
+	n, err := strconv.ParseUint(text, 10, 32)
+	if err != nil {
+		return 0, fmt.Errorf("last %q is no number of events: write for example last=50", text)
+	}
+	return max(first, next-min(n, next-1)), nil
+}
+
+// list reads values that stand side by side or with commas between them.
+func list[T ~string](values []string) (all []T) {
+	for _, v := range values {
+		for one := range strings.SplitSeq(v, ",") {
+			if one = strings.TrimSpace(one); one != "" {
+				all = append(all, T(one))
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,93 @@
+package listener
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// GapRetention is the reason of a gap that one sink has: the journal deleted the
+// events before the sink had got them.
+const GapRetention = "retention"
+
+// Losses collects events that one sink lost, by run. The zero value has none.
+type Losses struct {
+	runs map[string]*loss
+}
+
+// loss is what was lost of one run.
+type loss struct {
+	last        Event // the last event, for the names
+	first       uint64
+	events      int
+	batches     bool
+	low, high   int64
+	earlierName string
+}
+
+// lostPayload is that of a gap, with the number of events besides. The batch ids are
+// null where only events were lost that belong to no batch.
+type lostPayload struct {
+	ID          string  `json:"id"`
+	RunID       string  `json:"runId"`
+	Name        *string `json:"name"`
+	FromBatchID *int64  `json:"fromBatchId"`
+	ToBatchID   *int64  `json:"toBatchId"`
+	Reason      string  `json:"reason"`
+	Timestamp   string  `json:"timestamp"`
+	Events      int     `json:"events"`
+}
+
+// Add notes an event that was lost. Those of the bus belong to no run and are left out.
+func (l *Losses) Add(e Event) {
+	if e.RunID == "" {
+		return
+	}
+	if l.runs == nil {
+		l.runs = map[string]*loss{}
+	}
+	of := l.runs[e.RunID]
+	if of == nil {
+		of = &loss{first: e.Sequence}
+		l.runs[e.RunID] = of
+	}
+	of.earlierName = cmp.Or(e.Name, of.earlierName)
+	of.last = e
+	of.events++
+	if e.Kind == Progress && e.BatchID != NoBatch {
+		if !of.batches {
+			of.low, of.high, of.batches = e.BatchID, e.BatchID, true
+		}
+		of.low, of.high = min(of.low, e.BatchID), max(of.high, e.BatchID)
+	}
+}
+
+// Gaps returns a gap event for each run, in the order of the journal. Each has the
+// sequence of the last event that was lost of its run, and counts as recorded at the
+// given time.
+func (l *Losses) Gaps(at time.Time) []Event {
+	gaps := make([]Event, 0, len(l.runs))
+	for runID, of := range l.runs {
+		gaps = append(gaps, of.gap(runID, at.UTC()))
+	}
+	slices.SortFunc(gaps, func(a, b Event) int { return cmp.Compare(a.Sequence, b.Sequence) })
+	return gaps
+}
+
+func (of *loss) gap(runID string, at time.Time) Event {
+	e := of.last
+	payload := lostPayload{
+		ID: e.QueryID, RunID: runID, Name: orNull(of.earlierName), Reason: GapRetention, Timestamp: at.Format(timestampLayout), Events: of.events,
+	}
+	id := runID + ":gap:s" + strconv.FormatUint(of.first, 10) + "-" + strconv.FormatUint(e.Sequence, 10)
+	if of.batches {
+		payload.FromBatchID, payload.ToBatchID = &of.low, &of.high
+		id = gapID(runID, of.low, of.high)
+	}
+	return Event{
+		Sequence: e.Sequence, Recorded: at, ID: id, Kind: Gap, Origin: OriginBridge,
+		Source: e.Source, UserID: e.UserID, SessionID: e.SessionID,
+		QueryID: e.QueryID, RunID: runID, Name: of.earlierName, BatchID: NoBatch, Time: at, Payload: mustJSON(payload),
+	}
+}

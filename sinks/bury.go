@@ -1,0 +1,52 @@
+package sinks
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// fullEvery is how often a sink whose dead letters are full looks whether there is
+// room, besides being woken.
+const fullEvery = 5 * time.Second
+
+// bury makes dead letters, durably, and settles their events. It waits until there
+// is room, and reports false if ctx ended before that.
+func (p *pass) bury(ctx context.Context, letters ...Letter) bool {
+	for i := range letters {
+		letters[i].Time = time.Now()
+		letters[i].Event.Replay = ""
+	}
+	trouble, woken := outage{log: p.w.log, step: "store dead letter"}, false
+	for {
+		err := p.w.o.Letters.Add(letters...)
+		if err == nil {
+			break
+		}
+		if ctx.Err() != nil {
+			return false
+		}
+		trouble.fail(err, "waiting_from", letters[0].Event.Sequence)
+		if errors.Is(err, ErrLettersFull) {
+			p.w.note(func(s *State) { s.Err = err })
+		}
+		p.w.waker.sleep(ctx, fullEvery)
+		if p.w.waker.take() {
+			woken = true
+			p.w.retryLetters(ctx) // which makes room
+		}
+	}
+	if woken {
+		p.w.waker.wake() // for what else was asked for
+	}
+	if trouble.over() {
+		p.w.note(func(s *State) { s.Err = nil })
+	}
+	for _, l := range letters {
+		p.ledger.settle(l.Event.Sequence)
+		p.w.log.Warn("event is among the dead letters", "id", l.Event.ID, "sequence", l.Event.Sequence,
+			"cause", l.Cause, "reason", l.Reason, "attempts", l.Attempts)
+	}
+	p.w.note(func(s *State) { s.Buried += uint64(len(letters)) })
+	return true
+}

@@ -1,0 +1,190 @@
+package sinks
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"sparkbridge/listener"
+)
+
+const (
+	// maxAhead bounds what is read ahead of an event that fails, to see whether others
+	// go through, and maxAside what waits behind such events.
+	maxAhead, maxAheadBytes = 1024, 8 << 20
+	maxAside, maxAsideBytes = 8192, 32 << 20
+)
+
+// pass is one way through events of the journal: the worker's own, or a replay.
+//
+// An event is first held back by the thinner, if it is to be; then it is ready; and
+// it leaves as delivered or as a dead letter. When one event fails alone while
+// those of other queries go through, its query is set aside: it waits in a trial of
+// its own, and the others go on. The cursor stays at the first event that has not
+// left.
+type pass struct {
+	w      *Worker
+	source Source
+	replay string       // id, empty for the worker's own way
+	move   func(uint64) // takes the first sequence that is not settled
+	buried map[uint64]bool
+
+	thin   *thinner
+	ledger ledger
+	moved  uint64
+	ended  bool // the source has no more
+
+	ready    []listener.Event
+	suspects int // events in front of ready of which one fails; 0 while none is searched
+	whole    int // failures in a row of a batch as a whole
+	failing  map[string]*trial
+	round    int
+
+	aside      map[string]*trial
+	asideCount int
+	asideBytes int
+	success    time.Time // the last time that something went through
+}
+
+func newPass(w *Worker, source Source) *pass {
+	return &pass{
+		w: w, source: source, thin: newThinner(w.o.ProgressEvery),
+		failing: map[string]*trial{}, aside: map[string]*trial{},
+	}
+}
+
+// turn reads if nothing is ready, or makes one attempt. done says that a source
+// which ends has been gone through. An error means that the source cannot be read;
+// the end of ctx is none.
+func (p *pass) turn(ctx context.Context) (done bool, err error) {
+	defer p.report()
+	p.thin.elapsed(time.Now(), p.admit)
+	switch t := p.dueTrial(time.Now()); {
+	case t != nil:
+		p.try(ctx, t)
+	case len(p.ready) > 0:
+		p.deliver(ctx)
+	case p.ended && len(p.aside) == 0:
+		return true, nil
+	default:
+		return false, p.read(ctx, p.nextTime())
+	}
+	return false, nil
+}
+
+// read waits for events until a time, or until the worker is woken. It reads nothing
+// while too much waits already.
+func (p *pass) read(ctx context.Context, until time.Time) error {
+	waiting, cancel := p.w.waker.wait(ctx, until)
+	defer cancel()
+	if p.ended || p.asideCount >= maxAside || p.asideBytes >= maxAsideBytes {
+		<-waiting.Done()
+		return nil
+	}
+	events, err := p.source.Next(waiting, maxEvents, maxBytes)
+	var lost *LostError
+	switch {
+	case err == nil:
+		for _, e := range events {
+			p.take(e)
+		}
+	case errors.As(err, &lost):
+		p.w.log.Error("events lost to retention", "from", lost.From, "to", lost.To)
+		p.ledger.read = max(p.ledger.read, lost.To+1)
+	case errors.Is(err, io.EOF):
+		p.ended = true
+		p.thin.flush(p.admit)
+	case waiting.Err() == nil:
+		return err
+	}
+	return nil
+}
+
+// take lets an event in, if it is wanted.
+func (p *pass) take(e listener.Event) {
+	e.Replay = p.replay
+	if p.moved == 0 {
+		p.moved = e.Sequence // nothing to tell until something is settled
+	}
+	p.ledger.begin(e.Sequence)
+	if p.buried[e.Sequence] || !p.w.o.Match.Wants(&e) {
+		p.ledger.settle(e.Sequence)
+		return
+	}
+	p.thin.offer(e, p.admit, func(e listener.Event) { p.ledger.settle(e.Sequence) })
+}
+
+// admit makes an event ready, unless its query is set aside.
+func (p *pass) admit(e listener.Event) {
+	if t := p.aside[e.PartitionKey()]; t != nil {
+		p.putAside(t, e)
+		return
+	}
+	p.ready = append(p.ready, e)
+}
+
+// delivered settles n events at a place of ready.
+func (p *pass) delivered(at, n int) {
+	for _, e := range p.ready[at : at+n] {
+		p.ledger.settle(e.Sequence)
+	}
+	p.leave(at, n)
+	p.w.note(func(s *State) { s.Delivered += uint64(n) })
+}
+
+// leave takes events out of ready. While a failing one is searched, it is among those
+// that the last failed batch had besides.
+func (p *pass) leave(at, n int) {
+	p.whole = 0
+	if at == 0 {
+		p.suspects = max(0, p.suspects-n)
+		clear(p.ready[:n]) // lets go of the payloads
+		p.ready = p.ready[n:]
+		return
+	}
+	p.ready = append(p.ready[:at:at], p.ready[at+n:]...)
+}
+
+// nextTime is when there is something to do even if nothing is read.
+func (p *pass) nextTime() time.Time {
+	at := p.thin.next()
+	for _, t := range p.aside {
+		if at.IsZero() || t.next.Before(at) {
+			at = t.next
+		}
+	}
+	return at
+}
+
+// report tells the cursor and the state where the pass is.
+func (p *pass) report() {
+	next := p.ledger.next()
+	p.w.note(func(s *State) {
+		s.Held, s.Aside, s.Open = p.thin.events, p.asideCount, len(p.ledger.open)
+		if p.replay == "" {
+			s.Read = p.ledger.read
+		}
+	})
+	if next > p.moved {
+		p.moved = next
+		p.move(next)
+	}
+}
+
+// skipBuried remembers which events have become dead letters before the cursor has
+// passed them: a restart must not deliver them.
+func (p *pass) skipBuried() error {
+	if p.w.o.Letters == nil {
+		return nil
+	}
+	letters, err := p.w.o.Letters.List(0)
+	if err != nil {
+		return err
+	}
+	p.buried = make(map[uint64]bool, len(letters))
+	for _, l := range letters {
+		p.buried[l.Event.Sequence] = true
+	}
+	return nil
+}
