@@ -26,6 +26,10 @@ type BusOptions struct {
 	// than a moment, and nil when the bus is read on. It is called by the goroutine
 	// that reads, and may be nil.
 	Outage func(error)
+	// Reattached is told each time that a stream goes on where the one before ended:
+	// broken says that this one did not end cleanly, as Spark ends each after two
+	// minutes. It is called by the goroutine that reads, and may be nil.
+	Reattached func(broken bool)
 	// Log takes what happens to the bus; nil uses the client's.
 	Log *slog.Logger
 }
@@ -41,6 +45,9 @@ func (o BusOptions) withDefaults(s *Session) BusOptions {
 	}
 	if o.Outage == nil {
 		o.Outage = func(error) {}
+	}
+	if o.Reattached == nil {
+		o.Reattached = func(bool) {}
 	}
 	if o.Log == nil {
 		o.Log = s.log

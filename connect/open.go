@@ -97,7 +97,7 @@ func (s *Session) attach(ctx context.Context, o BusOptions, p ResumePoint, resum
 	reading, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	b := &Bus{
 		s: s, o: o, queue: q, cancel: cancel, resumed: resumed && p.Added,
-		reader: newReader(s, p, q, o.Log, o.Outage), forgets: newForgets(s, p.OperationID, o.Log),
+		reader: newReader(s, p, q, o), forgets: newForgets(s, p.OperationID, o.Log),
 		point: p, handed: p.LastResponseID, done: p.LastResponseID,
 	}
 	go b.reader.run(reading)

@@ -50,6 +50,9 @@ type reader struct {
 	outage func(error)
 	out    bool // the outage was told
 	rivals waits
+
+	reattached func(broken bool)
+	broken     bool // the last stream broke, and none has proved to work since
 	rival  struct {
 		times int
 		last  time.Time
@@ -68,11 +71,11 @@ type reader struct {
 	done      chan struct{}
 }
 
-func newReader(s *Session, p ResumePoint, q *queue, log *slog.Logger, outage func(error)) *reader {
+func newReader(s *Session, p ResumePoint, q *queue, o BusOptions) *reader {
 	r := &reader{
-		s: s, op: p.OperationID, queue: q, log: log,
+		s: s, op: p.OperationID, queue: q, log: o.Log,
 		last: p.LastResponseID, added: p.Added,
-		waits: newWaits(), rivals: newWaits(), notice: notice{log: log}, outage: outage,
+		waits: newWaits(), rivals: newWaits(), notice: notice{log: o.Log}, outage: o.Outage, reattached: o.Reattached,
 		answered: make(chan struct{}), acked: make(chan struct{}),
 		completed: make(chan struct{}), done: make(chan struct{}),
 	}
@@ -98,6 +101,7 @@ func (r *reader) read(ctx context.Context) error {
 		case err == nil && (r.last != from || time.Since(began) >= hollowStream):
 			r.healthy()
 			r.exists()
+			r.reattached(false)
 			continue
 		case err == nil:
 			err = errHollow
@@ -189,6 +193,10 @@ func (r *reader) take(ctx context.Context, response *sparkpb.ExecutePlanResponse
 func (r *reader) exists() { r.answer.Do(func() { close(r.answered) }) }
 
 func (r *reader) healthy() {
+	if r.broken {
+		r.broken = false
+		r.reattached(true)
+	}
 	r.waits.reset()
 	r.notice.over()
 	if r.out {
@@ -213,6 +221,7 @@ func (r *reader) interrupted(ctx context.Context, e *Error) error {
 		return e
 	}
 	r.breaks.Add(1)
+	r.broken = r.last != "" || r.added
 	var wait time.Duration
 	if errors.Is(e, ErrDisconnected) {
 		wait = r.met(e)
@@ -269,6 +278,7 @@ func (r *reader) again() {
 // that get no answer replace it.
 func (r *reader) suspect(ctx context.Context) {
 	r.breaks.Add(1)
+	r.broken = true
 	r.log.Debug("listener bus was silent, attaching again", "after", silenceLimit)
 	for range silentCalls {
 		if err := r.s.link.call(ctx, callTime, r.s.probe); err == nil || ctx.Err() != nil || IsDefinite(classify("probe session", err)) {
