@@ -53,7 +53,7 @@ type reader struct {
 
 	reattached func(broken bool)
 	broken     bool // the last stream broke, and none has proved to work since
-	rival  struct {
+	rival      struct {
 		times int
 		last  time.Time
 	}
