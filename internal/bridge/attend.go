@@ -26,7 +26,7 @@ func (s *source) open(ctx context.Context) (*connect.Bus, error) {
 		patience = laterAdd
 	}
 	return s.session.OpenBus(ctx, connect.BusOptions{
-		Store: s.memory, Keep: s.keeps(), AddTimeout: patience, Log: s.log,
+		Store: s.memory, Keep: s.keeps(), AddTimeout: patience, Log: s.log, Reattached: s.reattaches.stream,
 		Outage: func(err error) {
 			if err != nil {
 				s.states.tell(ctx, busWaiting, "for the server: "+err.Error())
@@ -43,6 +43,9 @@ func (s *source) keeps() bool { return s.cfg.OnStop == configs.OnStopKeep }
 // go of it in the way that fits the reason.
 func (s *source) attend(ctx context.Context, bus *connect.Bus) error {
 	s.taken = 0
+	if bus.Resumed() {
+		s.reattaches.restart.Add(1)
+	}
 	s.states.hold(bus.OperationID())
 	s.states.tell(ctx, busAttached, "events flow")
 	feed := s.feed()

@@ -138,7 +138,7 @@ func (s *source) status() watch.Source {
 		shown = &standing{}
 	}
 	return watch.Source{
-		Name: s.cfg.Name, Required: s.cfg.Required, Duplicates: s.admission.Load().Duplicates(),
+		Name: s.cfg.Name, Required: s.cfg.Required, Duplicates: s.admission.Load().Duplicates(), Reattaches: s.reattaches.counts(),
 		State: string(shown.State), Reason: shown.Reason, Since: shown.since, UserID: shown.UserID, SessionID: shown.SessionID,
 	}
 }

@@ -29,6 +29,9 @@ type source struct {
 	// admission is made anew when its marks got ahead of the journal.
 	admission atomic.Pointer[listener.Admission]
 
+	// reattaches counts how often the bus was read on.
+	reattaches reattaches
+
 	// session is the one that is followed now.
 	session *connect.Session
 	// met says that the server has answered once.

@@ -27,7 +27,23 @@ type Source struct {
 	SessionID string `json:"sessionId"`
 	// Duplicates counts the repeats on the bus that were dropped.
 	Duplicates uint64 `json:"duplicates"`
+	// Reattaches counts how often reading the bus went on where it had stopped, by why
+	// it had: see the Stops.
+	Reattaches map[Stop]uint64 `json:"reattaches"`
 }
+
+// Stop is why reading the bus stopped, without a loss.
+type Stop string
+
+// The stops.
+const (
+	StopEnd     Stop = "end"     // Spark ended the stream, as it does every two minutes
+	StopBreak   Stop = "break"   // the connection broke, or was silent
+	StopRestart Stop = "restart" // the bridge, or what reads the bus in it, began anew
+)
+
+// Stops are all of them.
+var Stops = []Stop{StopEnd, StopBreak, StopRestart}
 
 // Sink is one configured destination.
 type Sink struct {

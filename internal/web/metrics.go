@@ -61,6 +61,7 @@ var (
 	sourceState      = desc("source_state", "1 for the state that the source is in, 0 for the others.", "source", "state")
 	sourceRequired   = desc("source_required", "1 if the loss of the source makes the bridge unready.", "source")
 	sourceChanges    = desc("source_state_changes_total", "Times that the source came to a state, or to a new reason for it.", "source", "state")
+	sourceReattaches = desc("source_reattaches_total", "Times that the listener bus was read on where reading had stopped, without a loss.", "source", "after")
 	sourceDuplicates = desc("source_duplicates_total", "Repeats on the listener bus that were dropped.", "source")
 	eventsTotal      = desc("events_total", "Events that the journal took.", "source", "kind", "origin")
 	gapsTotal        = desc("gaps_total", "Gaps: holes in a run that could not be filled.", "source")
