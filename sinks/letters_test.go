@@ -203,7 +203,7 @@ func TestAnEventThatIsRefusedIsADeadLetter(t *testing.T) {
 		s.fed <- lanes(3, 10)
 		w, stop := s.run(t, b, nil)
 		synctest.Wait() // no wait at all: the destination is well
-		if got := fmt.Sprint(s.got, b.sequences(t)); got != "[1 2 3 5 6 7 9 10] [4 8]" {
+		if got := fmt.Sprint(s.delivered(), b.sequences(t)); got != "[1 2 3 5 6 7 9 10] [4 8]" {
 			t.Errorf("delivered and dead: %s", got)
 		}
 		letters, _ := b.List(0)
@@ -253,8 +253,8 @@ func TestTheFailingEventIsFound(t *testing.T) {
 					}
 				}
 			}
-			if free := n - blocked; len(s.got) != free || len(b.letters) != 0 || w.State().Aside > blocked {
-				t.Fatalf("seed %d: after 5 minutes %d of %d events are delivered, %d aside, want %d and %d", seed, len(s.got), n, w.State().Aside, free, blocked)
+			if free := n - blocked; len(s.delivered()) != free || len(b.sequences(t)) != 0 || w.State().Aside > blocked {
+				t.Fatalf("seed %d: after 5 minutes %d of %d events are delivered, %d aside, want %d and %d", seed, len(s.delivered()), n, w.State().Aside, free, blocked)
 			}
 			s.fed <- []listener.Event{{Sequence: uint64(n + 1), QueryID: "another"}}
 			for hour := uint64(2); hour < 200; hour++ { // others go through all the while
@@ -266,7 +266,7 @@ func TestTheFailingEventIsFound(t *testing.T) {
 				t.Fatalf("seed %d: dead letters %v, want %v", seed, got, bad)
 			}
 			last := map[string]uint64{}
-			for _, sequence := range s.got {
+			for _, sequence := range s.delivered() {
 				if sequence > uint64(n) {
 					continue
 				}
@@ -276,8 +276,8 @@ func TestTheFailingEventIsFound(t *testing.T) {
 				}
 				last[query] = sequence
 			}
-			if err := stop(); err != nil || len(s.got) != n+199-len(bad) || s.lastSaved() != uint64(n+200) {
-				t.Errorf("seed %d: stopped with %v, %d delivered, cursor %d of %d", seed, err, len(s.got), s.lastSaved(), n+200)
+			if err := stop(); err != nil || len(s.delivered()) != n+199-len(bad) || s.lastSaved() != uint64(n+200) {
+				t.Errorf("seed %d: stopped with %v, %d delivered, cursor %d of %d", seed, err, len(s.delivered()), s.lastSaved(), n+200)
 			}
 			letters, _ := b.List(0)
 			if l := letters[0]; l.Cause != sinks.CauseAlone || l.Attempts < 10 || !strings.Contains(l.Reason, errPoison.Error()) {
@@ -300,8 +300,8 @@ func TestTheCursorStaysAtWhatIsSetAside(t *testing.T) {
 		s.fed <- lanes(4, 40)
 		_, stop := s.run(t, &box{}, nil)
 		time.Sleep(30 * time.Minute)
-		if err := stop(); err != nil || s.lastSaved() != 2 || len(s.got) != 30 {
-			t.Errorf("stopped with %v, cursor %d, %d delivered; want 2 and 30", err, s.lastSaved(), len(s.got))
+		if err := stop(); err != nil || s.lastSaved() != 2 || len(s.delivered()) != 30 {
+			t.Errorf("stopped with %v, cursor %d, %d delivered; want 2 and 30", err, s.lastSaved(), len(s.delivered()))
 		}
 	})
 }
@@ -328,8 +328,8 @@ func TestADestinationThatIsDownIsNeverGivenUp(t *testing.T) {
 				t.Errorf("%d attempts in nine hours, want about one a minute", n)
 			}
 			time.Sleep(10 * time.Minute)
-			if err := stop(); err != nil || len(b.letters) != 0 || len(s.got) != 100 || s.lastSaved() != 101 {
-				t.Errorf("%d queries: stopped with %v, %d letters, %d delivered, cursor %d", queries, err, len(b.letters), len(s.got), s.lastSaved())
+			if err := stop(); err != nil || len(b.sequences(t)) != 0 || len(s.delivered()) != 100 || s.lastSaved() != 101 {
+				t.Errorf("%d queries: stopped with %v, %d letters, %d delivered, cursor %d", queries, err, len(b.sequences(t)), len(s.delivered()), s.lastSaved())
 			}
 		})
 	}
@@ -350,12 +350,12 @@ func TestTheOnlyQueryIsNotBlockedForEver(t *testing.T) {
 		_, stop := s.run(t, b, nil)
 		time.Sleep(59 * time.Minute)
 		synctest.Wait()
-		if len(b.letters) != 0 || fmt.Sprint(s.got) != "[1 2]" {
-			t.Errorf("before its time: %v delivered, letters %v", s.got, b.sequences(t))
+		if len(b.sequences(t)) != 0 || fmt.Sprint(s.delivered()) != "[1 2]" {
+			t.Errorf("before its time: %v delivered, letters %v", s.delivered(), b.sequences(t))
 		}
 		time.Sleep(2 * time.Hour)
-		if err := stop(); err != nil || fmt.Sprint(s.got, b.sequences(t)) != "[1 2 5 6 7 8 9] [3 4]" || s.lastSaved() != 10 {
-			t.Errorf("stopped with %v: %v delivered, letters %v, cursor %d", err, s.got, b.sequences(t), s.lastSaved())
+		if err := stop(); err != nil || fmt.Sprint(s.delivered(), b.sequences(t)) != "[1 2 5 6 7 8 9] [3 4]" || s.lastSaved() != 10 {
+			t.Errorf("stopped with %v: %v delivered, letters %v, cursor %d", err, s.delivered(), b.sequences(t), s.lastSaved())
 		}
 	})
 }
@@ -377,8 +377,8 @@ func TestEventsThatAreTooOldAreDeadLetters(t *testing.T) {
 		fresh := lanes(1, 6)[4:]
 		s.fed <- fresh
 		time.Sleep(15 * time.Minute)
-		if err := stop(); err != nil || fmt.Sprint(s.got, b.sequences(t)) != "[5 6] [1 2 3 4]" || s.lastSaved() != 7 {
-			t.Errorf("stopped with %v: %v delivered, letters %v, cursor %d", err, s.got, b.sequences(t), s.lastSaved())
+		if err := stop(); err != nil || fmt.Sprint(s.delivered(), b.sequences(t)) != "[5 6] [1 2 3 4]" || s.lastSaved() != 7 {
+			t.Errorf("stopped with %v: %v delivered, letters %v, cursor %d", err, s.delivered(), b.sequences(t), s.lastSaved())
 		}
 		if letters, _ := b.List(0); letters[0].Cause != sinks.CauseExpired {
 			t.Errorf("letter %+v", letters[0])
@@ -389,9 +389,9 @@ func TestEventsThatAreTooOldAreDeadLetters(t *testing.T) {
 // At the bound the sink stops and says so; with room it goes on.
 func TestFullDeadLettersStopTheSink(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		good := false
+		var good atomic.Bool
 		s := &script{deliver: func(_ context.Context, events []listener.Event) (int, error) {
-			if good {
+			if good.Load() {
 				return len(events), nil
 			}
 			return 0, sinks.Permanent(errors.New("gone"))
@@ -408,7 +408,7 @@ func TestFullDeadLettersStopTheSink(t *testing.T) {
 		if !strings.Contains(s.log.String(), sinks.ErrLettersFull.Error()) {
 			t.Errorf("not said: %s", s.log.String())
 		}
-		good = true
+		good.Store(true)
 		letters, _ := b.List(0)
 		for _, l := range letters {
 			l.Retry = true
@@ -418,8 +418,8 @@ func TestFullDeadLettersStopTheSink(t *testing.T) {
 		}
 		w.Wake() // a retry makes room
 		time.Sleep(time.Minute)
-		if err := stop(); err != nil || fmt.Sprint(s.got, b.sequences(t)) != "[1 2 4 5] [3]" || s.lastSaved() != 6 {
-			t.Errorf("stopped with %v: %v delivered, letters %v, cursor %d\n%s", err, s.got, b.sequences(t), s.lastSaved(), s.log.String())
+		if err := stop(); err != nil || fmt.Sprint(s.delivered(), b.sequences(t)) != "[1 2 4 5] [3]" || s.lastSaved() != 6 {
+			t.Errorf("stopped with %v: %v delivered, letters %v, cursor %d\n%s", err, s.delivered(), b.sequences(t), s.lastSaved(), s.log.String())
 		}
 	})
 }
@@ -436,8 +436,8 @@ func TestARestartLeavesDeadLettersAlone(t *testing.T) {
 		s.fed <- all
 		_, stop := s.run(t, b, nil)
 		synctest.Wait()
-		if err := stop(); err != nil || fmt.Sprint(s.got, b.sequences(t)) != "[1 3 4] [2]" || s.lastSaved() != 5 {
-			t.Errorf("stopped with %v: %v delivered, letters %v, cursor %d", err, s.got, b.sequences(t), s.lastSaved())
+		if err := stop(); err != nil || fmt.Sprint(s.delivered(), b.sequences(t)) != "[1 3 4] [2]" || s.lastSaved() != 5 {
+			t.Errorf("stopped with %v: %v delivered, letters %v, cursor %d", err, s.delivered(), b.sequences(t), s.lastSaved())
 		}
 	})
 }

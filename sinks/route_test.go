@@ -21,8 +21,8 @@ func TestWorkerDeliversWhatIsWanted(t *testing.T) {
 		s.fed <- all
 		_, stop := s.run(t, &box{}, func(o *sinks.Options) { o.Match.Kinds = []listener.Kind{listener.Terminated} })
 		synctest.Wait()
-		if err := stop(); err != nil || fmt.Sprint(s.got) != "[2 5]" || s.lastSaved() != 7 {
-			t.Errorf("stopped with %v: %v delivered, cursor %d; what is not wanted counts as delivered", err, s.got, s.lastSaved())
+		if err := stop(); err != nil || fmt.Sprint(s.delivered()) != "[2 5]" || s.lastSaved() != 7 {
+			t.Errorf("stopped with %v: %v delivered, cursor %d; what is not wanted counts as delivered", err, s.delivered(), s.lastSaved())
 		}
 	})
 }
@@ -40,7 +40,7 @@ func TestWorkerHoldsBackTheNewestProgress(t *testing.T) {
 		s.fed <- all
 		time.Sleep(29 * time.Second)
 		synctest.Wait()
-		if got := fmt.Sprint(s.got); got != "[4 6]" {
+		if got := fmt.Sprint(s.delivered()); got != "[4 6]" {
 			t.Errorf("within the period %s went, want the last progress and the end of q1", got)
 		}
 		if state := w.State(); s.lastSaved() != 5 || state.Next != 5 || state.Held != 1 || state.Read != 7 || state.Open != 1 {
@@ -48,7 +48,7 @@ func TestWorkerHoldsBackTheNewestProgress(t *testing.T) {
 		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if got := fmt.Sprint(s.got); got != "[4 6 5]" || w.State().Held != 0 {
+		if got := fmt.Sprint(s.delivered()); got != "[4 6 5]" || w.State().Held != 0 {
 			t.Errorf("after the period %s", got)
 		}
 		if err := stop(); err != nil || s.lastSaved() != 7 {
@@ -108,8 +108,8 @@ func TestAReplayGoesOnAfterARestart(t *testing.T) {
 		down = false
 		_, stop = s.run(t, b, nil)
 		synctest.Wait()
-		if err := stop(); err != nil || len(b.replays) != 0 || fmt.Sprint(s.got) != "[1 2 3 4 5 6 7 8 9]" {
-			t.Errorf("stopped with %v, replays %+v, delivered %v", err, b.replays, s.got)
+		if err := stop(); err != nil || len(b.replays) != 0 || fmt.Sprint(s.delivered()) != "[1 2 3 4 5 6 7 8 9]" {
+			t.Errorf("stopped with %v, replays %+v, delivered %v", err, b.replays, s.delivered())
 		}
 	})
 }
@@ -126,8 +126,8 @@ func TestWakeInterruptsTheWait(t *testing.T) {
 		b.mu.Unlock()
 		w.Wake()
 		synctest.Wait()
-		if err := stop(); err != nil || fmt.Sprint(s.got) != "[1 2]" {
-			t.Errorf("stopped with %v, delivered %v", err, s.got)
+		if err := stop(); err != nil || fmt.Sprint(s.delivered()) != "[1 2]" {
+			t.Errorf("stopped with %v, delivered %v", err, s.delivered())
 		}
 	})
 }
@@ -147,8 +147,8 @@ func TestAReplayCanBeCancelled(t *testing.T) {
 		w.Wake()
 		s.fed <- events(20, 21)
 		time.Sleep(2 * time.Minute)
-		if err := stop(); err != nil || fmt.Sprint(s.got) != "[1 2 3 20 21]" || s.lastSaved() != 22 {
-			t.Errorf("stopped with %v, delivered %v, cursor %d", err, s.got, s.lastSaved())
+		if err := stop(); err != nil || fmt.Sprint(s.delivered()) != "[1 2 3 20 21]" || s.lastSaved() != 22 {
+			t.Errorf("stopped with %v, delivered %v, cursor %d", err, s.delivered(), s.lastSaved())
 		}
 	})
 }

@@ -115,6 +115,13 @@ func events(from, to uint64) []listener.Event {
 	return out
 }
 
+// delivered are the sequences that the destination has acknowledged so far.
+func (s *script) delivered() []uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.got)
+}
+
 func (s *script) saves() []save {
 	s.mu.Lock()
 	defer s.mu.Unlock()

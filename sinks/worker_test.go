@@ -29,8 +29,8 @@ func TestWorkerGoesOnBehindWhatIsAcknowledged(t *testing.T) {
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
-		if fmt.Sprint(tried) != "[5 3 1]" || fmt.Sprint(s.got) != "[1 2 3 4 5]" || w.State().Delivered != 5 || s.lastSaved() != 6 {
-			t.Errorf("tried %v, delivered %v, cursor %d", tried, s.got, s.lastSaved())
+		if fmt.Sprint(tried) != "[5 3 1]" || fmt.Sprint(s.delivered()) != "[1 2 3 4 5]" || w.State().Delivered != 5 || s.lastSaved() != 6 {
+			t.Errorf("tried %v, delivered %v, cursor %d", tried, s.delivered(), s.lastSaved())
 		}
 	})
 }
