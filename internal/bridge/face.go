@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -86,7 +87,8 @@ func (f *face) serve(ctx context.Context, log *slog.Logger) {
 }
 
 // observe shows the board what the journal holds and gets, until ctx ends. What is
-// there before news is not counted.
+// there before news is not counted, and what is of a source that is configured no
+// more is left out: nobody would hear of the end of its queries.
 func (f *face) observe(ctx context.Context, news uint64, log *slog.Logger) {
 	first, _ := f.journal.Bounds()
 	reader, err := f.journal.NewReader(max(first, news-min(recent, news-1)))
@@ -103,9 +105,15 @@ func (f *face) observe(ctx context.Context, news uint64, log *slog.Logger) {
 			return
 		}
 		for _, e := range events {
-			f.board.Observe(e, e.Sequence >= news)
+			if f.follows(e.Source) {
+				f.board.Observe(e, e.Sequence >= news)
+			}
 		}
 	}
+}
+
+func (f *face) follows(name string) bool {
+	return slices.ContainsFunc(f.sources, func(s *source) bool { return s.cfg.Name == name })
 }
 
 // status is how everything is.
@@ -119,7 +127,7 @@ func (f *face) status() watch.Status {
 		st.Sources = append(st.Sources, s.status())
 	}
 	for _, o := range f.outlets {
-		st.Sinks = append(st.Sinks, o.status(st.Journal.Next))
+		st.Sinks = append(st.Sinks, o.status(f.journal))
 	}
 	return st
 }
@@ -143,20 +151,23 @@ func (s *source) status() watch.Source {
 	}
 }
 
-func (o *outlet) status(next uint64) watch.Sink {
+func (o *outlet) status(j *journal.Journal) watch.Sink {
 	w := o.worker.State()
 	at := w.Next
-	if at == 0 { // nothing was acknowledged since the start
+	if at == 0 { // nothing was settled since the start
 		at, _, _ = o.state.Cursor(o.name)
 	}
+	first, next := j.Bounds()
+	at = min(max(at, first), next)
+	oldest, _ := j.When(at) // of a journal that cannot be read its own numbers tell
 	var ambiguous *uint64
 	if k, ok := o.sink.(*kafka.Sink); ok {
 		n := k.State().Ambiguous
 		ambiguous = &n
 	}
 	return watch.Sink{
-		Name: o.name, Kind: o.kind, Delivered: w.Delivered, Buried: w.Buried, DeadLetters: o.letters.count(), Ambiguous: ambiguous, Pending: next - min(at, next), Oldest: o.deliveries.Waiting(),
-		Error: errorText(w.Err), Since: w.Since, Failed: w.Failures, Failures: o.deliveries.Failures(), Took: o.deliveries.Took(),
+		Name: o.name, Kind: o.kind, Delivered: w.Delivered, Buried: w.Buried, DeadLetters: o.letters.count(), Ambiguous: ambiguous,
+		Pending: next - at, Oldest: oldest, Error: errorText(w.Err), Since: w.Since, Failed: w.Failures, Failures: o.deliveries.Failures(), Took: o.deliveries.Took(),
 	}
 }
 

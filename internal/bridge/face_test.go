@@ -55,6 +55,28 @@ func TestStatus(t *testing.T) {
 	})
 }
 
+// Of a source that is configured no more nothing is shown: its queries would run for
+// ever.
+func TestASourceThatIsGoneShowsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, connecttest.Options{})
+		s := w.job(query("a"))
+		w.start()
+		after(time.Minute)
+		s.Progress(progress("a", 0))
+		after(time.Minute)
+		w.halt()
+		s.SetQueries()
+		w.source.Name = "other"
+		w.start()
+		after(time.Minute)
+		if st := w.face.status(); len(st.Queries) != 0 || st.Journal.Next < 3 {
+			t.Errorf("queries %+v", st.Queries)
+		}
+		w.halt()
+	})
+}
+
 // eventsSoFar reads the journal of a bridge that runs.
 func (w *world) eventsSoFar() (all []listener.Event) {
 	w.t.Helper()

@@ -37,7 +37,6 @@ type Deliveries struct {
 
 	mu       sync.Mutex
 	failures map[Reason]uint64
-	waiting  time.Time
 }
 
 var _ sinks.Sink = (*Deliveries)(nil)
@@ -49,7 +48,6 @@ func WatchSink(s sinks.Sink) *Deliveries {
 
 // Deliver delivers by the sink inside.
 func (d *Deliveries) Deliver(ctx context.Context, events []listener.Event) (acked int, err error) {
-	d.holds(events)
 	began := time.Now()
 	acked, err = d.Sink.Deliver(ctx, events)
 	if err != nil && ctx.Err() != nil {
@@ -59,20 +57,7 @@ func (d *Deliveries) Deliver(ctx context.Context, events []listener.Event) (acke
 	if err != nil {
 		d.failed(reasonOf(err))
 	}
-	if acked >= 0 && acked <= len(events) {
-		d.holds(events[acked:])
-	}
 	return acked, err
-}
-
-// holds notes the oldest of the events that wait to be acknowledged.
-func (d *Deliveries) holds(events []listener.Event) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.waiting = time.Time{}
-	if len(events) > 0 {
-		d.waiting = events[0].Recorded
-	}
 }
 
 func (d *Deliveries) failed(why Reason) {
@@ -90,14 +75,6 @@ func (d *Deliveries) Failures() map[Reason]uint64 {
 
 // Took says how long deliveries took, those that failed too.
 func (d *Deliveries) Took() Durations { return d.took.Durations() }
-
-// Waiting is when the oldest event was recorded that the sink has been given and has
-// not acknowledged; zero if there is none.
-func (d *Deliveries) Waiting() time.Time {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.waiting
-}
 
 func reasonOf(err error) Reason {
 	var later *sinks.RetryAfterError

@@ -13,6 +13,12 @@ import (
 // longestLabel bounds what names a query, in bytes.
 const longestLabel = 200
 
+// End is how a run ended.
+type End struct {
+	Outcome    listener.Outcome
+	ErrorClass string // empty where there is none
+}
+
 // Query is a query as its last events show it. Its runs follow each other; a name is
 // the same query over all of them. The names in JSON are Spark's own where it has
 // them.
@@ -37,10 +43,11 @@ type Query struct {
 
 	// Since the process started, or the query was first seen:
 
-	Batches  uint64                      `json:"batches"`
-	Rows     uint64                      `json:"rows"`
-	LateRows uint64                      `json:"lateRows"`
-	Ends     map[listener.Outcome]uint64 `json:"ends"`
+	Batches  uint64 `json:"batches"`
+	Rows     uint64 `json:"rows"`
+	LateRows uint64 `json:"lateRows"`
+	// Ends counts the ends of its runs.
+	Ends map[End]uint64 `json:"-"`
 
 	gone time.Time // when the end was recorded, zero while active
 }
@@ -76,7 +83,7 @@ func (b *Board) newQuery(k, id key) *Query {
 		b.counts.Unlisted++
 		return nil
 	}
-	q := &Query{Source: k.source, Label: k.query, Ends: map[listener.Outcome]uint64{listener.OutcomeFailed: 0, listener.OutcomeStopped: 0}}
+	q := &Query{Source: k.source, Label: k.query, Ends: map[End]uint64{{Outcome: listener.OutcomeStopped}: 0}}
 	q.BatchID = listener.NoBatch
 	b.queries[k], b.labels[id] = q, k.query
 	return q
@@ -110,10 +117,10 @@ func (b *Board) apply(q *Query, e listener.Event, news bool) {
 // and a second word on one end, Spark's own after an inferred one, counts as no other.
 func (b *Board) end(q *Query, e listener.Event, news bool) {
 	again := e.RunID == q.RunID && !q.IsActive && !q.Ended.IsZero()
-	if news && !again {
-		q.Ends[e.Outcome]++
-	}
 	q.Ended, q.Outcome, q.ErrorClass = e.Time, e.Outcome, b.class(e.ErrorClass)
+	if news && !again {
+		q.count(End{q.Outcome, q.ErrorClass})
+	}
 	if q.RunID == "" {
 		q.ID, q.RunID = e.QueryID, e.RunID
 	}
@@ -124,6 +131,14 @@ func (b *Board) end(q *Query, e listener.Event, news bool) {
 	if q.gone = e.Recorded; q.gone.IsZero() {
 		q.gone = time.Now()
 	}
+}
+
+// count counts an end, under its own class unless the query has had too many others.
+func (q *Query) count(end End) {
+	if _, known := q.Ends[end]; !known && len(q.Ends) >= maxQueryEnds {
+		end.ErrorClass = otherClass
+	}
+	q.Ends[end]++
 }
 
 // forget drops the queries that ended long ago.

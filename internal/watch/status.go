@@ -59,8 +59,8 @@ type Sink struct {
 	// has them; nil for other kinds.
 	Ambiguous *uint64 `json:"ambiguous,omitempty"`
 	// Pending is how many events of the journal are behind its cursor and not yet
-	// passed; with filters some of them are not for this sink. Oldest is when the first
-	// of them was recorded, zero if there is none.
+	// settled: neither delivered, nor unwanted, nor a dead letter. Oldest is when the
+	// first of them was recorded, zero if there is none.
 	Pending uint64    `json:"pending"`
 	Oldest  time.Time `json:"oldest,omitzero"`
 	// Error is the last failure, empty while deliveries succeed.

@@ -20,6 +20,8 @@ const (
 	endedFor = 10 * time.Minute
 	// maxClasses bounds the error classes that are told apart; jobs can make their own.
 	maxClasses = 200
+	// maxQueryEnds bounds the kinds of ends of one query that are told apart.
+	maxQueryEnds = 20
 	// otherClass stands for the classes beyond these.
 	otherClass = "other"
 )
@@ -46,9 +48,8 @@ type EventKey struct {
 
 // EndKey tells apart which ends of runs are counted together.
 type EndKey struct {
-	Source     string
-	Outcome    listener.Outcome
-	ErrorClass string
+	Source string
+	End
 }
 
 // ChangeKey names a source and the state that it came to.
@@ -96,7 +97,7 @@ func (b *Board) count(e listener.Event) {
 	b.counts.Events[EventKey{e.Source, e.Kind, e.Origin}]++
 	switch e.Kind {
 	case listener.Terminated:
-		b.counts.Ends[EndKey{e.Source, e.Outcome, b.class(e.ErrorClass)}]++
+		b.counts.Ends[EndKey{e.Source, End{e.Outcome, b.class(e.ErrorClass)}}]++
 	case listener.BusState:
 		b.counts.Changes[ChangeKey{e.Source, text(gjson.GetBytes(e.Payload, "state").String())}]++
 	case listener.Gap:

@@ -75,7 +75,7 @@ func TestRunsFollowEachOther(t *testing.T) {
 		}
 	}
 	q := only(t, b)
-	if q.Batches != 3 || q.Rows != 30 || q.Ends[listener.OutcomeFailed] != 1 || q.Ends[listener.OutcomeUnknown] != 1 || q.Ends[listener.OutcomeStopped] != 0 {
+	if q.Batches != 3 || q.Rows != 30 || q.Ends[End{listener.OutcomeFailed, "DIVIDE_BY_ZERO"}] != 1 || q.Ends[End{Outcome: listener.OutcomeUnknown}] != 1 || q.Ends[End{Outcome: listener.OutcomeStopped}] != 0 {
 		t.Errorf("counts %+v", q)
 	}
 }
@@ -86,7 +86,7 @@ func TestAnEndIsCountedOnce(t *testing.T) {
 	b.Observe(event(listener.Started, "orders", "r", `{}`), true)
 	b.Observe(end("orders", "r", listener.OutcomeUnknown, ""), true)
 	b.Observe(end("orders", "r", listener.OutcomeFailed, "X"), true)
-	if q := only(t, b); q.Ends[listener.OutcomeUnknown] != 1 || q.Ends[listener.OutcomeFailed] != 0 || q.Outcome != listener.OutcomeFailed {
+	if q := only(t, b); q.Ends[End{Outcome: listener.OutcomeUnknown}] != 1 || q.Ends[End{listener.OutcomeFailed, "X"}] != 0 || q.Outcome != listener.OutcomeFailed {
 		t.Errorf("%+v", q)
 	}
 }
@@ -193,8 +193,25 @@ func TestCounts(t *testing.T) {
 	if c.Gaps["etl"] != 1 || c.Missing["etl"] != 5 || c.Changes[ChangeKey{"etl", "lost"}] != 1 {
 		t.Errorf("%+v", c)
 	}
-	if n := c.Ends[EndKey{"etl", listener.OutcomeFailed, otherClass}]; len(c.Ends) != maxClasses+1 || n != 50 {
+	if n := c.Ends[EndKey{"etl", End{listener.OutcomeFailed, otherClass}}]; len(c.Ends) != maxClasses+1 || n != 50 {
 		t.Errorf("%d classes, %d ends of others", len(c.Ends), n)
+	}
+}
+
+// A query whose failures all differ has few series for its ends.
+func TestEndsOfOneQueryAreBounded(t *testing.T) {
+	b := NewBoard()
+	for i := range 100 {
+		run := fmt.Sprint("r", i)
+		b.Observe(event(listener.Started, "q", run, `{}`), true)
+		b.Observe(end("q", run, listener.OutcomeFailed, fmt.Sprint("CLASS_", i)), true)
+	}
+	q, all := only(t, b), uint64(0)
+	for _, n := range q.Ends {
+		all += n
+	}
+	if len(q.Ends) > maxQueryEnds+1 || all != 100 || q.Ends[End{listener.OutcomeFailed, otherClass}] == 0 {
+		t.Errorf("%d kinds of %d ends: %v", len(q.Ends), all, q.Ends)
 	}
 }
 

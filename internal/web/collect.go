@@ -100,8 +100,8 @@ func (e emitter) query(q watch.Query) {
 	e.counter(queryBatches, q.Batches, at...)
 	e.counter(queryRowsTotal, q.Rows, at...)
 	e.counter(queryLateRows, q.LateRows, at...)
-	for outcome, n := range q.Ends {
-		e.counter(queryEnds, n, with(string(outcome))...)
+	for end, n := range q.Ends {
+		e.counter(queryEnds, n, with(string(end.Outcome), end.ErrorClass)...)
 	}
 	e.moment(queryLastEnd, q.Ended, with(string(q.Outcome), q.ErrorClass)...)
 	e.moment(queryLastProgress, q.LastProgress, at...)

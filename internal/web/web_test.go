@@ -96,14 +96,14 @@ func f(v float64) *float64 { return &v }
 func whole() watch.Status {
 	return watch.Status{
 		Version: "v1", Started: noon, Now: noon.Add(time.Hour),
-		Sources: []watch.Source{{Name: "etl", State: "attached", Required: true, Duplicates: 3}},
+		Sources: []watch.Source{{Name: "etl", State: "attached", Required: true, Duplicates: 3, Reattaches: map[watch.Stop]uint64{watch.StopEnd: 8}}},
 		Sinks: []watch.Sink{{Name: "lake", Kind: "kafka", Delivered: 5, Buried: 1, DeadLetters: 6, Ambiguous: new(uint64), Pending: 2, Oldest: noon, Error: "down", Failed: 4,
 			Failures: map[watch.Reason]uint64{watch.ReasonTimeout: 4}, Took: new(watch.Histogram).Durations()}},
 		Journal: watch.Journal{First: 1, Next: 11, Bytes: 100, Segments: 1, Oldest: noon, Writes: new(watch.Histogram).Durations()},
 		Queries: []watch.Query{{
 			Source: "etl", Label: "orders \"é\"\n", ID: "q", RunID: "r", IsActive: true, LastProgress: noon, LastEvent: noon,
 			Ended: noon, Outcome: listener.OutcomeFailed, ErrorClass: "DIVIDE_BY_ZERO", Batches: 2, Rows: 9, LateRows: 1,
-			Ends: map[listener.Outcome]uint64{listener.OutcomeFailed: 1},
+			Ends: map[watch.End]uint64{{Outcome: listener.OutcomeFailed, ErrorClass: "DIVIDE_BY_ZERO"}: 1},
 			Numbers: watch.Numbers{BatchID: 4, InputRows: 9, InputRate: f(1), ProcessedRate: f(2), DurationMs: map[string]float64{"addBatch": 1500},
 				Watermark: noon.Add(-time.Minute), WatermarkDelay: time.Minute, StateRows: f(3), StateBytes: f(4), Lag: f(5), AvgBehind: f(6), MaxBehind: f(7)},
 		}},
@@ -113,7 +113,7 @@ func whole() watch.Status {
 func someCounts() watch.Counts {
 	return watch.Counts{
 		Events:  map[watch.EventKey]uint64{{Source: "etl", Kind: listener.Progress, Origin: listener.OriginBus}: 7},
-		Ends:    map[watch.EndKey]uint64{{Source: "etl", Outcome: listener.OutcomeFailed, ErrorClass: "DIVIDE_BY_ZERO"}: 1},
+		Ends:    map[watch.EndKey]uint64{{Source: "etl", End: watch.End{Outcome: listener.OutcomeFailed, ErrorClass: "DIVIDE_BY_ZERO"}}: 1},
 		Changes: map[watch.ChangeKey]uint64{{Source: "etl", State: "lost"}: 1},
 		Gaps:    map[string]uint64{"etl": 1}, Missing: map[string]uint64{"etl": 5}, Unlisted: 2,
 	}
@@ -266,6 +266,8 @@ func TestMetrics(t *testing.T) {
 		`sparkbridge_source_state{source="etl",state="attached"} 1`,
 		`sparkbridge_source_state{source="etl",state="lost"} 0`,
 		`sparkbridge_source_duplicates_total{source="etl"} 3`,
+		`sparkbridge_source_reattaches_total{after="end",source="etl"} 8`,
+		`sparkbridge_source_reattaches_total{after="break",source="etl"} 0`,
 		`sparkbridge_events_total{kind="progress",origin="bus",source="etl"} 7`,
 		`sparkbridge_missing_batches_total{source="etl"} 5`,
 		`sparkbridge_ends_total{error_class="DIVIDE_BY_ZERO",outcome="failed",source="etl"} 1`,
@@ -281,6 +283,7 @@ func TestMetrics(t *testing.T) {
 		`sparkbridge_query_active{query="orders \"é\"\n",source="etl"} 1`,
 		`sparkbridge_query_last_batch_duration_seconds{phase="addBatch",query="orders \"é\"\n",source="etl"} 1.5`,
 		`sparkbridge_query_watermark_delay_seconds{query="orders \"é\"\n",source="etl"} 60`,
+		`sparkbridge_query_ends_total{error_class="DIVIDE_BY_ZERO",outcome="failed",query="orders \"é\"\n",source="etl"} 1`,
 		`sparkbridge_query_lag_offsets{query="orders \"é\"\n",source="etl"} 5`,
 		`sparkbridge_query_last_progress_timestamp_seconds{query="orders \"é\"\n",source="etl"} 1.7672688e+09`,
 		`sparkbridge_query_last_end_timestamp_seconds{error_class="DIVIDE_BY_ZERO",outcome="failed",query="orders \"é\"\n",source="etl"} 1.7672688e+09`,

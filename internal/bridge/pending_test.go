@@ -1,0 +1,68 @@
+package bridge
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"sparkbridge/configs"
+	"sparkbridge/internal/journal"
+	"sparkbridge/listener"
+	"sparkbridge/sinks"
+)
+
+// What waits for a sink, and since when: also before it was tried, while it fails, and
+// over a restart. What the sink does not want waits for nothing.
+func TestPendingOfASink(t *testing.T) {
+	var works, came atomic.Bool
+	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		came.Store(true)
+		if !works.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	}))
+	defer hook.Close()
+	var clock atomic.Int64
+	clock.Store(1000)
+	j := openJournal(t, t.TempDir(), journal.Options{Now: func() time.Time { return time.Unix(clock.Load(), 0) }})
+	cfg := &configs.Config{Sinks: []configs.Sink{{
+		Name: "hook", From: configs.FromOldest, DeadLetters: configs.DeadLetters{Max: 10}, Match: sinks.Match{Kinds: []listener.Kind{listener.Progress}},
+		Retry: configs.Retry{Initial: time.Millisecond, Max: 10 * time.Millisecond}, Webhook: webhookConfig(hook.URL),
+	}}}
+	want := func(o *outlet, when string, pending uint64, since int64) {
+		t.Helper()
+		s := o.status(j)
+		at := s.Oldest.Unix()
+		if s.Oldest.IsZero() {
+			at = 0
+		}
+		if s.Pending != pending || at != since {
+			t.Errorf("%s: %d wait since %d, want %d since %d", when, s.Pending, at, pending, since)
+		}
+	}
+	put(t, j, endOf("q", listener.OutcomeFailed)) // not wanted
+	for i := range int64(3) {
+		clock.Store(2000 + i)
+		put(t, j, progressOf("q", i))
+	}
+	outlets, stop := runOutlets(t, j, cfg)
+	eventually(t, "a failure", func() bool { return outlets[0].status(j).Error != "" })
+	want(outlets[0], "while it fails", 3, 2000)
+	stop()
+
+	came.Store(false)
+	outlets, stop = runOutlets(t, j, cfg)
+	want(outlets[0], "after a restart", 3, 2000)
+	works.Store(true)
+	eventually(t, "all delivered", func() bool { return outlets[0].status(j).Pending == 0 })
+	want(outlets[0], "at the end", 0, 0)
+	clock.Store(3000)
+	put(t, j, endOf("q", listener.OutcomeFailed))
+	eventually(t, "the unwanted passed", func() bool { return outlets[0].status(j).Pending == 0 })
+	stop()
+	if !came.Load() {
+		t.Error("nothing came")
+	}
+}
