@@ -24,6 +24,7 @@ func TestDefaults(t *testing.T) {
 		"retry":         k.Retry == Retry{Initial: 500 * time.Millisecond, Max: time.Minute},
 		"subject":       k.NATS.Subject == "spark.{source}.{query}.{kind}",
 		"jetstream":     k.NATS.JetStream,
+		"redact":        k.Redact,
 		"level":         cfg.Log.Level.Level() == slog.LevelInfo,
 		"format":        cfg.Log.Format == LogAuto,
 	}
@@ -43,7 +44,7 @@ journal: {dir: /var/j, max_age: 7d, max_bytes: 1048576}
 sinks:
   - {name: n, nats: {url: nats://a, subject: "x.{kind}", jetstream: false}, retry: {initial: 1s, max: 2s}}
   - {name: k, kafka: {brokers: [a:1, b:2], topic: t}}
-  - {name: w, webhook: {url: http://a/b, timeout: 3s}}
+  - {name: w, webhook: {url: http://a/b, timeout: 3s}, redact: false}
 log: {level: debug, format: json}
 `)
 	s := cfg.Sources[0]
@@ -63,6 +64,7 @@ log: {level: debug, format: json}
 		"retry":          cfg.Sinks[0].Retry == Retry{Initial: time.Second, Max: 2 * time.Second},
 		"kafka":          reflect.DeepEqual(cfg.Sinks[1].Kafka.Brokers, []string{"a:1", "b:2"}) && cfg.Sinks[1].Kafka.Topic == "t",
 		"webhook":        cfg.Sinks[2].Webhook.URL == "http://a/b" && cfg.Sinks[2].Webhook.Timeout == 3*time.Second,
+		"redact":         cfg.Sinks[1].Redact && !cfg.Sinks[2].Redact,
 		"log":            cfg.Log.Level.Level() == slog.LevelDebug && cfg.Log.Format == LogJSON,
 	}
 	for key, ok := range checks {

@@ -94,6 +94,9 @@ type Event struct {
 	// Truncated says that the payload was cut to fit a size limit.
 	Truncated bool
 
+	// Redacted says that credentials in the payload of this copy were masked. It is no
+	// part of the event: the journal has the payload as it came.
+	Redacted bool
 	// Replay names the replay that this copy of the event belongs to, empty at the
 	// first delivery. It is no part of the event: the id stays the same.
 	Replay string

@@ -26,6 +26,7 @@ const (
 	sparkTypePrefix  = "org.apache.spark.sql.streaming.query."
 	bridgeTypePrefix = "dev.sparkbridge."
 	truncatedName    = "sparktruncated"
+	redactedName     = "sparkredacted"
 
 	// longestText bounds the texts among the attributes: they travel in headers,
 	// which destinations limit much more tightly than bodies.
@@ -77,6 +78,9 @@ func Attributes(e *listener.Event) []Attribute {
 	}
 	if e.Truncated {
 		add(truncatedName, "true")
+	}
+	if e.Redacted {
+		add(redactedName, "true")
 	}
 	return list
 }
@@ -144,7 +148,7 @@ func appendMember(doc []byte, a Attribute) []byte {
 	doc = append(doc, '"')
 	doc = append(doc, a.Name...)
 	doc = append(doc, '"', ':')
-	if a.Name == truncatedName {
+	if a.Name == truncatedName || a.Name == redactedName {
 		return append(doc, a.Value...) // a Boolean of the JSON format
 	}
 	doc = append(doc, '"')

@@ -12,6 +12,7 @@ import (
 	"sparkbridge/sinks"
 	"sparkbridge/sinks/kafka"
 	"sparkbridge/sinks/nats"
+	"sparkbridge/sinks/redact"
 	"sparkbridge/sinks/webhook"
 )
 
@@ -73,12 +74,22 @@ func openOutlet(cfg configs.Sink, sink sinks.Sink, j *journal.Journal, log *slog
 		name: cfg.Name, kind: kindOf(cfg), reader: reader, sink: sink, state: j.State(), deliveries: watched,
 		cfg: cfg, spool: spool, letters: dead, replays: again,
 		worker: sinks.NewWorker(sinks.Options{
-			Name: cfg.Name, Sink: watched, Source: spool, Cursor: cursor{j.State(), cfg.Name},
+			Name: cfg.Name, Sink: masked(cfg, watched), Source: spool, Cursor: cursor{j.State(), cfg.Name},
 			Retry: sinks.Retry{Initial: cfg.Retry.Initial, Max: cfg.Retry.Max}, Log: log,
 			Match: cfg.Match, ProgressEvery: cfg.ProgressEvery, MaxAge: cfg.MaxAge,
 			GiveUp: cfg.GiveUp, Letters: dead, Replays: again,
 		}),
 	}, nil
+}
+
+// masked delivers without credentials, unless the sink is to have them. They are masked
+// before anything is cut or put into a form, and at each attempt: the journal and the
+// dead letters keep what Spark has sent.
+func masked(cfg configs.Sink, s sinks.Sink) sinks.Sink {
+	if cfg.Redact {
+		return redact.Sink(s)
+	}
+	return s
 }
 
 func newSink(cfg configs.Sink, labels sinks.Labels, version string, log *slog.Logger) (destination, error) {
