@@ -114,7 +114,7 @@ type Sink struct {
 	MaxAge        time.Duration `yaml:"max_age" default:"0s" doc:"Events that have waited for longer are not worth sending; they go to the dead letters as expired. 0s: all are."`
 	From          From          `yaml:"from" default:"now" enum:"now,oldest" doc:"Where a new sink starts: with what comes from now on, or with the oldest event of the journal."`
 	Format        sinks.Format  `yaml:"format" enum:"binary,structured,raw" doc:"binary: attributes in headers, Spark's JSON as the content. structured: one JSON document with both. raw: Spark's JSON alone. Webhooks have structured if nothing is said, the others binary."`
-	Redact        bool            `yaml:"redact" default:"true" doc:"true: credentials in exceptions and descriptions are masked, and such events marked sparkredacted. false: they are sent as Spark has them."`
+	Redact        bool          `yaml:"redact" default:"true" doc:"true: credentials in exceptions and descriptions are masked, and such events marked sparkredacted. false: they are sent as Spark has them."`
 	GiveUp        time.Duration `yaml:"give_up" default:"1h" doc:"How long one event may fail while others go through, until it goes to the dead letters; 0s: for ever."`
 	DeadLetters   DeadLetters   `yaml:"dead_letters" doc:"Events that could not be delivered, kept in the journal's folder."`
 }
