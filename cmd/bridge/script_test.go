@@ -51,6 +51,28 @@ func sendSignals(ts *testscript.TestScript, _ bool, args []string) {
 	save(ts, stdout, stderr)
 }
 
+// tails runs a program that prints until it is stopped, stops it once it has printed a
+// text, and demands that it ends well: tails text bridge tail.
+func tails(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) < 2 {
+		ts.Fatalf("usage: tails text program [args…]")
+	}
+	cmd, stdout, stderr := command(ts, args[1], args[2:])
+	printing := &waiter{buffer: stdout, text: args[0], found: make(chan struct{})}
+	cmd.Stdout = printing
+	ts.Check(cmd.Start())
+	select {
+	case <-printing.found:
+	case <-time.After(patience):
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		ts.Fatalf("the program did not print %q: %s%s", args[0], stdout, stderr)
+	}
+	ts.Check(cmd.Process.Signal(os.Interrupt))
+	finish(ts, cmd, "0")
+	save(ts, stdout, stderr)
+}
+
 func command(ts *testscript.TestScript, name string, args []string) (cmd *exec.Cmd, stdout, stderr *bytes.Buffer) {
 	path := ""
 	for dir := range strings.SplitSeq(ts.Getenv("PATH"), string(os.PathListSeparator)) {

@@ -1,11 +1,10 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"net"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"os"
@@ -15,20 +14,23 @@ import (
 
 	"sparkbridge/configs"
 	"sparkbridge/internal/bridge"
+	"sparkbridge/internal/control"
 	"sparkbridge/internal/tail"
 	"sparkbridge/listener"
 	"sparkbridge/sinks"
+	"sparkbridge/sinks/redact"
 )
 
 // tailing is the flags of bridge tail.
 type tailing struct {
-	file, url, token string
-	remote           string
-	bus              bool
-	output           string
-	since, last      string
-	match            sinks.Match
-	kinds            []string
+	place
+	url             string
+	remote          string
+	bus             bool
+	output          string
+	since, last     string
+	match           sinks.Match
+	kinds, outcomes []string
 }
 
 func tailCommand() *cobra.Command {
@@ -36,51 +38,74 @@ func tailCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tail",
 		Short: "Print events as they come",
-		Long: "Prints the events of a bridge that runs, found by its configuration or by --url; or with --remote those\n" +
-			"of a session, without a bridge: it asks Spark for the progress of the queries, or holds the session's\n" +
-			"listener bus if --bus is set (the job's own addListener then waits until tail ends).",
+		Long: "Prints the events of a bridge that runs on this machine, found by its configuration and asked by its socket;\n" +
+			"of one elsewhere with --url; or with --remote those of a session, without a bridge: it asks Spark for the\n" +
+			"progress of the queries, or holds the session's listener bus if --bus is set (the job's own addListener then\n" +
+			"waits until tail ends).",
 		Example: "  bridge tail --query 'orders*' --kind terminated,gap --since 10m\n" +
 			"  bridge tail --remote 'sc://localhost:15002/;user_id=etl;session_id=…' -o json",
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return t.run(cmd) },
 	}
+	t.flags(cmd)
+	outputFlag(cmd, &t.output)
 	flags := cmd.Flags()
-	flags.StringVarP(&t.file, "config", "c", "", "configuration `file` of the bridge (default ./"+defaultFile+" if it is there)")
-	flags.StringVar(&t.url, "url", "", "`URL` of the bridge, instead of a configuration (its token: $BRIDGE_TOKEN)")
+	flags.StringVar(&t.url, "url", "", "`URL` of the bridge, to ask it by HTTP (its token: $BRIDGE_TOKEN)")
 	flags.StringVar(&t.remote, "remote", "", "of a session instead of a bridge: Spark Connect connection string")
 	flags.BoolVar(&t.bus, "bus", false, "with --remote: hold the session's listener bus")
-	flags.StringVarP(&t.output, "output", "o", "text", "`form` of what is printed: text, or json, a CloudEvent a line")
 	flags.StringSliceVar(&t.kinds, "kind", nil, "only events of these `kinds`")
 	flags.StringSliceVar(&t.match.Queries, "query", nil, "only events of queries with these `names`; * stands for any text. Those without a name always come")
 	flags.StringSliceVar(&t.match.Sources, "source", nil, "only events of these `sources`")
+	flags.StringSliceVar(&t.outcomes, "outcome", nil, "of the ends of runs only those with these `outcomes`")
 	flags.StringVar(&t.since, "since", "", "begin at a `time`, or so long ago (10m); default now")
 	flags.StringVar(&t.last, "last", "", "begin with the last so many events (`n`)")
-	cmd.MarkFlagsMutuallyExclusive("url", "remote", "config")
+	cmd.MarkFlagsMutuallyExclusive("url", "remote", "config", "journal")
 	cmd.MarkFlagsMutuallyExclusive("since", "last")
 	return cmd
 }
 
 func (t *tailing) run(cmd *cobra.Command) error {
-	if t.output != "text" && t.output != "json" {
-		return fmt.Errorf("--output %q is not known: use text or json", t.output)
-	}
-	for _, k := range t.kinds {
-		t.match.Kinds = append(t.match.Kinds, listener.Kind(k))
-	}
-	if t.remote != "" && (t.since != "" || t.last != "") {
-		return errors.New("--since and --last are for a bridge, which keeps events: drop them, or --remote")
-	}
-	if t.bus && t.remote == "" {
-		return errors.New("--bus is for a session: add --remote")
-	}
-	work := t.bridge
-	if t.remote != "" {
-		work = t.session
-	} else if err := t.find(); err != nil {
+	if err := t.check(); err != nil {
 		return err
 	}
-	printer := t.printer(cmd)
-	return classified(untilSignal(stopGrace, func(ctx context.Context) error { return work(ctx, cmd, printer) }))
+	work := t.session
+	if t.remote == "" {
+		from, err := t.bridge()
+		if err != nil {
+			return err
+		}
+		work = from
+	}
+	printer, log := t.printer(cmd), newLogger(cmd.ErrOrStderr(), configs.Log{Level: "warn"})
+	return classified(untilSignal(stopGrace, func(ctx context.Context) error { return work(ctx, printer, log) }))
+}
+
+// check refuses what does not go together, and reads the words.
+func (t *tailing) check() error {
+	if err := checkOutput(t.output); err != nil {
+		return err
+	}
+	for _, name := range t.kinds {
+		kind, err := listener.ParseKind(name)
+		if err != nil {
+			return fmt.Errorf("--kind: %w", err)
+		}
+		t.match.Kinds = append(t.match.Kinds, kind)
+	}
+	for _, name := range t.outcomes {
+		outcome, err := listener.ParseOutcome(name)
+		if err != nil {
+			return fmt.Errorf("--outcome: %w", err)
+		}
+		t.match.Outcomes = append(t.match.Outcomes, outcome)
+	}
+	switch {
+	case t.remote != "" && (t.since != "" || t.last != ""):
+		return errors.New("--since and --last are for a bridge, which keeps events: drop them, or --remote")
+	case t.bus && t.remote == "":
+		return errors.New("--bus is for a session: add --remote")
+	}
+	return nil
 }
 
 func (t *tailing) printer(cmd *cobra.Command) *tail.Printer {
@@ -92,49 +117,38 @@ func (t *tailing) printer(cmd *cobra.Command) *tail.Printer {
 	return p
 }
 
-// bridge prints the events of a bridge that runs.
-func (t *tailing) bridge(ctx context.Context, cmd *cobra.Command, p *tail.Printer) error {
-	query := url.Values{"source": t.match.Sources, "query": t.match.Queries, "kind": t.kinds}
+// follower prints events until ctx ends.
+type follower = func(ctx context.Context, p *tail.Printer, log *slog.Logger) error
+
+// bridge follows a bridge that runs: by its socket, or by HTTP where --url says so.
+func (t *tailing) bridge() (follower, error) {
+	b := &tail.Bridge{URL: t.url, Token: os.Getenv("BRIDGE_TOKEN"), Query: t.query(), HTTP: &http.Client{Transport: &http.Transport{}}}
+	if t.url == "" {
+		dir, err := t.folder()
+		if err != nil {
+			return nil, err
+		}
+		b.URL, b.Token, b.HTTP = control.URL, "", control.HTTP(dir)
+	}
+	return func(ctx context.Context, p *tail.Printer, log *slog.Logger) error {
+		defer b.HTTP.CloseIdleConnections()
+		b.Log = log
+		return b.Follow(ctx, p.Print)
+	}, nil
+}
+
+func (t *tailing) query() url.Values {
+	query := url.Values{"source": t.match.Sources, "query": t.match.Queries, "kind": t.kinds, "outcome": t.outcomes}
 	for name, value := range map[string]string{"since": t.since, "last": t.last} {
 		if value != "" {
 			query.Set(name, value)
 		}
 	}
-	transport := &http.Transport{}
-	defer transport.CloseIdleConnections()
-	b := &tail.Bridge{URL: t.url, Token: t.token, Query: query, HTTP: &http.Client{Transport: transport}, Log: newLogger(cmd.ErrOrStderr(), configs.Log{Level: "warn"})}
-	return b.Follow(ctx, p.Print)
-}
-
-// find sets the address and the token of the bridge.
-func (t *tailing) find() error {
-	if t.url != "" {
-		t.token = os.Getenv("BRIDGE_TOKEN")
-		return nil
-	}
-	cfg, err := configs.Load(cmp.Or(t.file, defaultFile))
-	if err != nil {
-		return err
-	}
-	listen, _ := cfg.HTTP.Address()
-	if listen == "" {
-		return errors.New("http.listen is off: this bridge cannot be asked for events")
-	}
-	t.url, t.token = "http://"+reachable(listen), cfg.HTTP.Token.Reveal()
-	return nil
-}
-
-// reachable is an address to call for one to listen on.
-func reachable(listen string) string {
-	host, port, err := net.SplitHostPort(listen)
-	if ip := net.ParseIP(host); err == nil && (host == "" || ip != nil && ip.IsUnspecified()) {
-		return net.JoinHostPort("localhost", port)
-	}
-	return listen
+	return query
 }
 
 // session prints the events of a session.
-func (t *tailing) session(ctx context.Context, cmd *cobra.Command, p *tail.Printer) error {
+func (t *tailing) session(ctx context.Context, p *tail.Printer, log *slog.Logger) error {
 	source, err := configs.SourceOf(t.remote, configs.OSEnvironment())
 	if err != nil {
 		return err
@@ -143,11 +157,11 @@ func (t *tailing) session(ctx context.Context, cmd *cobra.Command, p *tail.Print
 	if t.bus {
 		source.Mode = configs.ModeAuto
 	}
-	log := newLogger(cmd.ErrOrStderr(), configs.Log{Level: "warn"})
 	return bridge.Tail(ctx, source, log, version(), func(e listener.Event) error {
 		if !t.match.Wants(&e) {
 			return nil
 		}
+		e = redact.Event(e)
 		return p.Print(sinks.Structured(&e))
 	})
 }

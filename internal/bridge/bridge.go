@@ -84,12 +84,11 @@ func carry(ctx context.Context, cfg *configs.Config, j *journal.Journal, client 
 		running.Go(func() { abort(o.run(delivering)) })
 	}
 	running.Go(func() { kept.run(delivering) })
-	running.Go(func() { serveCommands(delivering, cfg.Journal.Dir, j, outlets, log) })
-	f.journal, f.sources, f.outlets = j, sources, outlets
+	server := f.show(j, sources, outlets, log)
 	_, news := j.Bounds()
 	running.Go(func() { f.observe(delivering, news, log) })
-	running.Go(func() { f.serve(delivering, log) })
-
+	running.Go(func() { f.serve(delivering, server, log) })
+	running.Go(func() { serveSocket(delivering, cfg.Journal.Dir, newDesk(j, outlets, server), log) })
 	running.Go(func() { tellSystemd(ctx, delivering, log) })
 
 	err = follow(feeding, sources)

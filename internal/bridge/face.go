@@ -75,12 +75,17 @@ func (f *face) wrote(took time.Duration, err error) {
 	}
 }
 
+// show makes the server that shows the parts.
+func (f *face) show(j *journal.Journal, sources []*source, outlets []*outlet, log *slog.Logger) *web.Server {
+	f.journal, f.sources, f.outlets = j, sources, outlets
+	return web.New(web.Options{Status: f.status, Counts: f.board.Counts, Log: shelf{j}, Token: f.token, Logger: log})
+}
+
 // serve answers HTTP until ctx ends.
-func (f *face) serve(ctx context.Context, log *slog.Logger) {
+func (f *face) serve(ctx context.Context, server *web.Server, log *slog.Logger) {
 	if f.door == nil {
 		return
 	}
-	server := web.New(web.Options{Status: f.status, Counts: f.board.Counts, Log: shelf{f.journal}, Token: f.token, Logger: log})
 	if err := server.Serve(ctx, f.door); err != nil {
 		log.Error("no page and no metrics any more", "err", err)
 	}

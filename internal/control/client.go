@@ -29,15 +29,33 @@ type Client struct {
 }
 
 // Dial returns a client; whether a bridge is there shows when it is asked.
-func Dial(dir string) *Client {
-	return &Client{dir, &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		path, free, err := reachable(dir)
-		if err != nil {
-			return nil, err
+func Dial(dir string) *Client { return &Client{dir, HTTP(dir)} }
+
+// URL is where an HTTP client of a bridge asks; the socket says which bridge.
+const URL = "http://bridge"
+
+// HTTP returns a client that reaches the bridge which runs on a journal's folder, by
+// its socket and under URL. Where none answers its error is ErrNotRunning.
+func HTTP(dir string) *http.Client {
+	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		conn, err := call(ctx, dir)
+		switch {
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ECONNREFUSED):
+			return nil, fmt.Errorf("%w: nobody answers in %s; start it, or name its configuration with -c", ErrNotRunning, dir)
+		case errors.Is(err, fs.ErrPermission):
+			return nil, fmt.Errorf("%w: only the user that the bridge in %s runs as may ask it by its socket", err, dir)
 		}
-		defer free()
-		return new(net.Dialer).DialContext(ctx, "unix", path)
-	}}}}
+		return conn, err
+	}}}
+}
+
+func call(ctx context.Context, dir string) (net.Conn, error) {
+	path, free, err := reachable(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer free()
+	return new(net.Dialer).DialContext(ctx, "unix", path)
 }
 
 // Kept tells what the bridge keeps of its sinks.
@@ -101,13 +119,13 @@ func (c *Client) ask(ctx context.Context, method, path string, body, into any) e
 	if err != nil {
 		return fmt.Errorf("encode request: %w", err)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, "http://bridge/control/v1/"+path, bytes.NewReader(text))
+	req, err := http.NewRequestWithContext(ctx, method, URL+"/control/v1/"+path, bytes.NewReader(text))
 	if err != nil {
 		return fmt.Errorf("make request: %w", err)
 	}
 	res, err := c.http.Do(req)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED) {
-		return fmt.Errorf("%w: nobody answers in %s; start it, or name its configuration with -c", ErrNotRunning, c.dir)
+	if errors.Is(err, ErrNotRunning) {
+		return unwrapped(err)
 	}
 	if err != nil {
 		return fmt.Errorf("ask the bridge in %s: %w", c.dir, unwrapped(err))

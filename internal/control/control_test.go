@@ -98,7 +98,7 @@ func serve(t *testing.T, dir string, s *stub) *Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	desk := &Desk{Journal: s, Sinks: []Sink{{Name: "events", Letters: s, Replays: s, Wake: func() { s.woken++ }}}}
+	desk := &Desk{Journal: s, Sinks: []Sink{{Name: "events", Letters: s, Replays: s, Wake: func() { s.woken++ }}}, Rest: s}
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- desk.Serve(ctx, socket, slog.New(slog.DiscardHandler)) }()

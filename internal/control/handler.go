@@ -20,6 +20,8 @@ type Desk struct {
 	Journal Journal
 	// Kept tells what is kept of all sinks, also of those that are configured no more.
 	Kept func() (Kept, error)
+	// Rest answers what is asked for besides; nil answers nothing.
+	Rest http.Handler
 }
 
 // Register adds the routes to a mux, all below /control/v1/.

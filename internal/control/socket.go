@@ -73,7 +73,14 @@ func reachable(dir string) (path string, free func(), err error) {
 func (d *Desk) Serve(ctx context.Context, listener net.Listener, log *slog.Logger) error {
 	mux := http.NewServeMux()
 	d.Register(mux)
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn)}
+	registerProfiles(mux)
+	if d.Rest != nil {
+		mux.Handle("/", d.Rest)
+	}
+	server := &http.Server{
+		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		BaseContext: func(net.Listener) context.Context { return ctx }, // ends the answers that have no end of their own
+	}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
 	select {

@@ -28,7 +28,7 @@ const (
 type Bridge struct {
 	URL   string // without a path, such as http://127.0.0.1:4050
 	Token string // empty for none
-	// Query has what is wanted: kind, query, source, since, last.
+	// Query has what is wanted: kind, query, source, outcome, since, last.
 	Query url.Values
 	HTTP  *http.Client
 	Log   *slog.Logger
@@ -36,14 +36,13 @@ type Bridge struct {
 
 // RefusedError says that the bridge answered, but not with events.
 type RefusedError struct {
-	URL    string
 	Status int
 	Answer string
 }
 
 // Error has the answer of the bridge, which says what to do.
 func (e *RefusedError) Error() string {
-	return fmt.Sprintf("%s answers %d: %s", e.URL, e.Status, strings.TrimSpace(e.Answer))
+	return fmt.Sprintf("the bridge answers %d: %s", e.Status, strings.TrimSpace(e.Answer))
 }
 
 // Follow hands out the events, each a CloudEvent in JSON, until ctx ends, which is no
@@ -52,28 +51,36 @@ func (e *RefusedError) Error() string {
 func (b *Bridge) Follow(ctx context.Context, take func(event []byte) error) error {
 	waits := backoff.NewExponentialBackOff(backoff.WithMaxInterval(10*time.Second), backoff.WithMaxElapsedTime(0))
 	at := &position{}
-	for {
+	for ctx.Err() == nil {
 		before := at.id
 		err := b.stream(ctx, at, take)
-		var fatal *stopError
-		var refused *RefusedError
-		switch {
-		case ctx.Err() != nil:
-			return nil //nolint:nilerr // the end of ctx is no failure
-		case errors.As(err, &fatal):
-			return fatal.err
-		case errors.As(err, &refused), !at.connected:
-			return err
-		case at.id != before:
+		if ends, why := final(ctx, err, at); ends {
+			return why
+		}
+		if at.id != before {
 			waits.Reset()
 		}
 		b.Log.Warn("the connection to the bridge broke, trying again", "err", err)
 		select {
 		case <-ctx.Done():
-			return nil
 		case <-time.After(waits.NextBackOff()):
 		}
 	}
+	return nil
+}
+
+// final says whether the end of a stream is the end of all, and with which error.
+func final(ctx context.Context, err error, at *position) (ends bool, why error) {
+	var fatal *stopError
+	switch {
+	case ctx.Err() != nil:
+		return true, nil
+	case errors.As(err, &fatal):
+		return true, fatal.err
+	case errors.As(err, new(*RefusedError)), !at.connected:
+		return true, err
+	}
+	return false, nil
 }
 
 // position is how far a stream was read.
@@ -95,26 +102,28 @@ func (b *Bridge) stream(ctx context.Context, at *position, take func([]byte) err
 	defer alive.Stop()
 	answer, err := b.ask(ctx, at.id)
 	if err != nil {
-		return fmt.Errorf("read events of %s: %w", b.URL, err)
+		return err
 	}
 	defer answer.Body.Close() //nolint:errcheck // only read from
 	if answer.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(answer.Body, 1024))
-		return &RefusedError{b.URL, answer.StatusCode, string(text)}
+		return &RefusedError{answer.StatusCode, string(text)}
 	}
 	at.connected = true
 	err = readStream(answer.Body, func() { alive.Reset(silence) }, func(m message) error {
-		if m.kind == "lost" {
+		switch {
+		case m.kind == "lost":
 			b.Log.Warn("events were deleted by retention before they were read", "sequences", string(m.data))
 			return nil
-		}
-		if err := take(m.data); err != nil {
-			return &stopError{err}
+		case len(m.data) > 0:
+			if err := take(m.data); err != nil {
+				return &stopError{err}
+			}
 		}
 		at.id = m.id
 		return nil
 	})
-	return fmt.Errorf("read events of %s: %w", b.URL, err)
+	return fmt.Errorf("read events: %w", err)
 }
 
 func (b *Bridge) ask(ctx context.Context, last string) (*http.Response, error) {
@@ -129,7 +138,12 @@ func (b *Bridge) ask(ctx context.Context, last string) (*http.Response, error) {
 	if last != "" {
 		r.Header.Set("Last-Event-ID", last)
 	}
-	return b.HTTP.Do(r)
+	answer, err := b.HTTP.Do(r)
+	var asked *url.Error
+	if errors.As(err, &asked) {
+		return nil, fmt.Errorf("ask the bridge for events: %w", asked.Err) // the rest of it is a long address
+	}
+	return answer, err
 }
 
 // message is one server-sent event.
@@ -148,7 +162,7 @@ func readStream(r io.Reader, alive func(), do func(message) error) error {
 		alive()
 		line := scanner.Bytes()
 		if len(line) == 0 {
-			if len(m.data) > 0 {
+			if len(m.data) > 0 || m.id != "" {
 				m.data = bytes.TrimSuffix(m.data, []byte("\n"))
 				if err := do(m); err != nil {
 					return err

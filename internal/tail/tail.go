@@ -47,7 +47,7 @@ func (p *Printer) line(event []byte) (string, error) {
 	if err := json.Unmarshal(event, &e); err != nil {
 		return "", err
 	}
-	when := e.Time.Local().Format(time.TimeOnly)
+	when := clock(e.Time, time.Now())
 	head := fmt.Sprintf("%s %s %-*s ", p.paint(lines.Dim, when), p.paint(lines.KindStyle(&e.Event), fmt.Sprintf("%-10s", e.Kind())),
 		longestName, lines.Cut(lines.OneLine(e.Subject), longestName))
 	said := lines.Details(&e.Event, time.Local)
@@ -55,6 +55,15 @@ func (p *Printer) line(event []byte) (string, error) {
 		said = lines.Cut(said, max(p.Width-lines.Visible(head), 20))
 	}
 	return head + p.paint(lines.DetailStyle(&e.Event), said), nil
+}
+
+// clock is the time of day, with the day where it is another one than today.
+func clock(at, now time.Time) string {
+	at, now = at.Local(), now.Local()
+	if at.Year() == now.Year() && at.YearDay() == now.YearDay() {
+		return at.Format(time.TimeOnly)
+	}
+	return at.Format(time.DateTime)
 }
 
 func (p *Printer) paint(how lines.Style, text string) string {

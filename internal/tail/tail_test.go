@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -43,6 +44,20 @@ func TestPrint(t *testing.T) {
 	}
 }
 
+func TestClock(t *testing.T) {
+	now := time.Date(2026, 3, 4, 0, 30, 0, 0, time.Local)
+	for at, want := range map[time.Time]string{
+		now.Add(-time.Minute): "00:29:00",
+		now.Add(-time.Hour):   "2026-03-03 23:30:00",
+		now.AddDate(-1, 0, 0): "2025-03-04 00:30:00",
+		now.UTC():             "00:30:00",
+	} {
+		if got := clock(at, now); got != want {
+			t.Errorf("%s is shown as %s, want %s", at, got, want)
+		}
+	}
+}
+
 // api is a bridge whose connections break after two events each, in all kinds of ways.
 type api struct {
 	t     *testing.T
@@ -60,7 +75,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if _, err := fmt.Sscan(r.Header.Get("Last-Event-ID"), &from); err != nil && a.calls > 1 {
 		a.t.Errorf("call %d comes without the last id", a.calls)
 	}
-	fmt.Fprint(w, ": hello\n\n")
+	fmt.Fprintf(w, ": hello\nid: %d\n\n", from)
 	for i := from + 1; i <= min(from+2, a.total); i++ {
 		fmt.Fprintf(w, "id: %d\nevent: progress\ndata: {\"n\":\ndata: %d}\n\n:\n\n", i, i)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"sparkbridge/listener"
 	"sparkbridge/sinks"
+	"sparkbridge/sinks/redact"
 )
 
 const (
@@ -42,7 +43,8 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
 	out := &stream{w: w, control: http.NewResponseController(w)}
-	if err := out.send([]byte(": events of the journal\n\n")); err != nil {
+	// The id alone is no event; it lets a client that has got none go on from here.
+	if err := out.send(fmt.Appendf(nil, ": events of the journal\nid: %d\n\n", want.from-1)); err != nil {
 		return
 	}
 	if err := pump(ctx, reader, want, out); err != nil && ctx.Err() == nil {
@@ -73,16 +75,17 @@ func pump(ctx context.Context, reader Reader, want wish, out *stream) error {
 	}
 }
 
-// frames are the wanted ones of the events, in the form of the stream.
+// frames are the wanted ones of the events, in the form of the stream, without
+// credentials: who may look at the page need not be trusted with those of the jobs.
 func frames(events []listener.Event, want wish) []byte {
 	var b bytes.Buffer
 	for i := range events {
-		e := &events[i]
-		if !want.Wants(e) {
+		if !want.Wants(&events[i]) {
 			continue
 		}
+		e := redact.Event(events[i])
 		fmt.Fprintf(&b, "id: %d\nevent: %s\n", e.Sequence, e.Kind)
-		for line := range strings.FieldsFuncSeq(string(sinks.Structured(e)), func(r rune) bool { return r == '\n' || r == '\r' }) {
+		for line := range strings.FieldsFuncSeq(string(sinks.Structured(&e)), func(r rune) bool { return r == '\n' || r == '\r' }) {
 			b.WriteString("data: " + line + "\n")
 		}
 		b.WriteByte('\n')

@@ -56,6 +56,8 @@ func TestEvents(t *testing.T) {
 		"kinds side":        {"?last=4&kind=idle&kind=progress", "", "5 6 7 8"},
 		"query":             {"?last=8&query=ord*", "", "1 2 5 6"},
 		"query by id":       {"?last=2&query=q", "", "7 8"},
+		"resume the start":  {"", "0", "1 2 3 4 5 6 7 8"},
+		"outcome":           {"?last=4&outcome=failed", "", "5 6 7 8"}, // none of them is an end
 		"source":            {"?last=8&source=other", "", ""},
 		"all filters":       {"?last=8&source=etl&query=clicks&kind=progress", "", "3 7"},
 	} {
@@ -75,6 +77,7 @@ func TestEvents(t *testing.T) {
 
 func TestEventsRefuseNonsense(t *testing.T) {
 	for query, want := range map[string]string{
+		"?kind=failed": "use started, progress", "?outcome=started": "use failed, stopped",
 		"?last=-1": "last", "?last=x": "last=50", "?since=soon": "10m", "?since=-5m": "10m",
 	} {
 		if ids, answer := read(t, newLog(1), query); ids != nil || !strings.Contains(answer, want) {
@@ -117,6 +120,16 @@ func TestLostEventsAreTold(t *testing.T) {
 		ids, raw := read(t, l, "", "Last-Event-ID", "2")
 		if !strings.Contains(raw, "event: lost\ndata: {\"from\":3,\"to\":4}\n\n") || strings.Join(ids, " ") != "5 6 7 8" {
 			t.Errorf("%v\n%s", ids, raw)
+		}
+	})
+}
+
+// A stream begins with the place that it starts from, so that a client which has got
+// nothing yet misses nothing when it comes again.
+func TestAStreamTellsItsPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		if _, raw := read(t, newLog(8), ""); !strings.HasPrefix(raw, ": events of the journal\nid: 8\n\n") {
+			t.Errorf("%q", raw)
 		}
 	})
 }

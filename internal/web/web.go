@@ -59,6 +59,7 @@ type Options struct {
 type Server struct {
 	o       Options
 	handler http.Handler
+	open    http.Handler // to everybody who can ask
 	// stopping ends the answers that have no end of their own.
 	stopping context.Context
 	stop     context.CancelFunc
@@ -68,16 +69,27 @@ type Server struct {
 func New(o Options) *Server {
 	s := &Server{o: o}
 	s.stopping, s.stop = context.WithCancel(context.Background())
+	metrics := promhttp.HandlerFor(newRegistry(o.Status, o.Counts), promhttp.HandlerOpts{})
+	s.handler = s.routes(metrics, s.guarded)
+	s.open = s.routes(metrics, func(h http.HandlerFunc) http.Handler { return h })
+	return s
+}
+
+// routes are the paths, with a guard before what tells of the jobs.
+func (s *Server) routes(metrics http.Handler, guard func(http.HandlerFunc) http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", s.livez)
 	mux.HandleFunc("GET /readyz", s.readyz)
-	mux.Handle("GET /metrics", promhttp.HandlerFor(newRegistry(o.Status, o.Counts), promhttp.HandlerOpts{}))
-	mux.Handle("GET /{$}", s.guarded(s.page))
-	mux.Handle("GET /api/v1/status", s.guarded(s.status))
-	mux.Handle("GET /api/v1/events", s.guarded(s.events))
-	s.handler = mux
-	return s
+	mux.Handle("GET /metrics", metrics)
+	mux.Handle("GET /{$}", guard(s.page))
+	mux.Handle("GET /api/v1/status", guard(s.status))
+	mux.Handle("GET /api/v1/events", guard(s.events))
+	return mux
 }
+
+// Open answers the same without a token, for a door that only the owner of the
+// process can open.
+func (s *Server) Open() http.Handler { return s.open }
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }

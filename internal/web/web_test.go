@@ -212,6 +212,19 @@ func TestWhoMayAsk(t *testing.T) {
 			t.Errorf("%s needs a token: %d", path, w.Code)
 		}
 	}
+	for _, path := range []string{"/debug/pprof/", "/debug/pprof/heap", "/control/v1/kept"} {
+		if w := get(open, path); w.Code != 404 {
+			t.Errorf("%s is on HTTP: %d", path, w.Code)
+		}
+	}
+	for _, path := range []string{"/", "/api/v1/status", "/metrics"} {
+		r := httptest.NewRequest(http.MethodGet, "http://bridge"+path, nil)
+		w := httptest.NewRecorder()
+		guarded.Open().ServeHTTP(w, r)
+		if w.Code != 200 {
+			t.Errorf("%s of the open door: %d", path, w.Code)
+		}
+	}
 	for _, host := range []string{"localhost", "LOCALHOST:4050", "127.0.0.1:1", "[::1]:4050", "[::1]", "127.9.9.9"} {
 		if !local(host) {
 			t.Errorf("%s is not local", host)

@@ -3,6 +3,7 @@ package web
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -22,7 +23,9 @@ type wish struct {
 // many events); now, if there is none of them.
 func parseWish(r *http.Request, log Log, now time.Time) (want wish, err error) {
 	q := r.URL.Query()
-	want.Match = sinks.Match{Kinds: list[listener.Kind](q["kind"]), Queries: list[string](q["query"]), Sources: list[string](q["source"])}
+	if want.Match, err = parseMatch(q); err != nil {
+		return want, err
+	}
 	first, next := log.Bounds()
 	want.from = next
 	switch id := r.Header.Get("Last-Event-ID"); {
@@ -66,12 +69,33 @@ func last(text string, first, next uint64) (uint64, error) {
 	return max(first, next-min(n, next-1)), nil
 }
 
+// parseMatch reads the filters. A kind or an outcome that does not exist is an error:
+// whoever asks for it would wait for ever.
+func parseMatch(q url.Values) (m sinks.Match, err error) {
+	m.Queries, m.Sources = list(q["query"]), list(q["source"])
+	for _, name := range list(q["kind"]) {
+		kind, err := listener.ParseKind(name)
+		if err != nil {
+			return m, err
+		}
+		m.Kinds = append(m.Kinds, kind)
+	}
+	for _, name := range list(q["outcome"]) {
+		outcome, err := listener.ParseOutcome(name)
+		if err != nil {
+			return m, err
+		}
+		m.Outcomes = append(m.Outcomes, outcome)
+	}
+	return m, nil
+}
+
 // list reads values that stand side by side or with commas between them.
-func list[T ~string](values []string) (all []T) {
+func list(values []string) (all []string) {
 	for _, v := range values {
 		for one := range strings.SplitSeq(v, ",") {
 			if one = strings.TrimSpace(one); one != "" {
-				all = append(all, T(one))
+				all = append(all, one)
 			}
 		}
 	}
