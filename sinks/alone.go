@@ -159,6 +159,8 @@ func (p *pass) try(ctx context.Context, t *trial) {
 		p.success = time.Now()
 		p.end(t, 1, true)
 	case ctx.Err() != nil:
+	case IsStopped(err):
+		p.w.stop(err, p.ledger.next())
 	case IsPermanent(err) && p.w.o.Letters != nil:
 		p.end(t, 1, p.bury(ctx, Letter{Event: e, Cause: CauseRefused, Reason: err.Error(), Attempts: t.attempts + 1}))
 	default:

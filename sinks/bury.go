@@ -2,12 +2,11 @@ package sinks
 
 import (
 	"context"
-	"errors"
 	"time"
 )
 
-// fullEvery is how often a sink whose dead letters are full looks whether there is
-// room, besides being woken.
+// fullEvery is how often a sink whose dead letters are full, or cannot be stored, looks
+// whether they can, besides being woken.
 const fullEvery = 5 * time.Second
 
 // bury makes dead letters, durably, and settles their events. It waits until there
@@ -27,12 +26,14 @@ func (p *pass) bury(ctx context.Context, letters ...Letter) bool {
 			return false
 		}
 		trouble.fail(err, "waiting_from", letters[0].Event.Sequence)
-		if errors.Is(err, ErrLettersFull) {
-			p.w.note(func(s *State) { s.Err = err })
-		}
+		p.w.note(func(s *State) { s.Err, s.Since, s.Failures = err, trouble.since, trouble.count })
 		p.w.waker.sleep(ctx, fullEvery)
 		if p.w.waker.take() {
 			woken = true
+			p.w.again = time.Now()
+		}
+		if p.w.isDue() {
+			p.w.again = time.Time{}
 			p.w.retryLetters(ctx) // which makes room
 		}
 	}
@@ -40,7 +41,7 @@ func (p *pass) bury(ctx context.Context, letters ...Letter) bool {
 		p.w.waker.wake() // for what else was asked for
 	}
 	if trouble.over() {
-		p.w.note(func(s *State) { s.Err = nil })
+		p.w.note(func(s *State) { s.Err, s.Since, s.Failures = nil, time.Time{}, 0 })
 	}
 	for _, l := range letters {
 		p.ledger.settle(l.Event.Sequence)

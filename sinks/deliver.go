@@ -25,6 +25,8 @@ func (p *pass) deliver(ctx context.Context) {
 	case err == nil:
 		p.w.healthy()
 	case ctx.Err() != nil:
+	case IsStopped(err):
+		p.w.stop(err, p.ledger.next())
 	case IsPermanent(err) && p.w.o.Letters != nil:
 		p.refuse(ctx, at, err)
 	case acked > 0:

@@ -9,14 +9,24 @@ import (
 	"sparkbridge/listener"
 )
 
+const (
+	// errandTime is how long dead letters are tried until events have a turn again, and
+	// eventTime how long that is.
+	errandTime, eventTime = 10 * time.Second, 5 * time.Second
+	// errandsAgain is when errands are looked for unasked, after one has failed for
+	// another reason than the destination.
+	errandsAgain = time.Minute
+)
+
 // errands does what was asked for since the last time: dead letters to be tried
 // again, and replays.
 func (w *Worker) errands(ctx context.Context) {
+	w.again = time.Time{}
 	w.retryLetters(ctx)
 	if w.o.Replays == nil {
 		return
 	}
-	for ctx.Err() == nil {
+	for ctx.Err() == nil && !w.stopped {
 		r, ok, err := w.o.Replays.First()
 		if err == nil && !ok {
 			return
@@ -25,11 +35,19 @@ func (w *Worker) errands(ctx context.Context) {
 			err = w.replay(ctx, r)
 		}
 		if err != nil {
-			w.log.Error("replay is put off", "replay", r.ID, "err", err)
+			w.postpone(fmt.Errorf("replay %s: %w", r.ID, err))
 			return
 		}
 	}
 }
+
+// postpone says why an errand is not done, and lets it be tried again later.
+func (w *Worker) postpone(err error) {
+	w.log.Error("what was asked for is put off", "err", err)
+	w.again = time.Now().Add(errandsAgain)
+}
+
+func (w *Worker) isDue() bool { return !w.again.IsZero() && !time.Now().Before(w.again) }
 
 // replay delivers a range of the journal once more. It moves no cursor but the
 // replay's own.
@@ -54,6 +72,9 @@ func (w *Worker) replay(ctx context.Context, r Replay) (err error) {
 		done, err := p.turn(ctx)
 		if err != nil {
 			return fmt.Errorf("read events: %w", err)
+		}
+		if w.stopped {
+			break // it goes on when the worker does
 		}
 		if done {
 			w.log.Info("replay ends", "replay", r.ID)
@@ -100,27 +121,65 @@ func (s *replaySaver) save() error {
 }
 
 // retryLetters tries the dead letters once more that are marked for it, each alone.
-// What goes through is no dead letter any more; the others keep the new reason.
+// What goes through is no dead letter any more; the others keep the new reason. After
+// a while it leaves the rest for later: events that come must not wait for thousands
+// of attempts that fail.
 func (w *Worker) retryLetters(ctx context.Context) {
 	if w.o.Letters == nil {
 		return
 	}
-	letters, err := w.o.Letters.List(0)
+	marked, err := w.marked()
 	if err != nil {
-		w.log.Error("dead letters cannot be read", "err", err)
+		w.postpone(fmt.Errorf("read dead letters: %w", err))
 		return
 	}
-	for _, l := range letters {
-		if !l.Retry || ctx.Err() != nil {
-			continue
+	began := time.Now()
+	for _, sequence := range marked {
+		switch {
+		case w.stopped || ctx.Err() != nil:
+			return
+		case time.Since(began) >= errandTime:
+			w.again = time.Now().Add(eventTime)
+			return
 		}
-		if err := w.retryLetter(ctx, l); err != nil && ctx.Err() == nil {
-			w.log.Error("dead letter was not updated", "sequence", l.Event.Sequence, "err", err)
+		if err := w.retryLetter(ctx, sequence); err != nil && ctx.Err() == nil {
+			w.postpone(fmt.Errorf("retry dead letter %d: %w", sequence, err))
 		}
 	}
 }
 
-func (w *Worker) retryLetter(ctx context.Context, l Letter) error {
+// marked are the sequences of the dead letters that are to be tried.
+func (w *Worker) marked() (sequences []uint64, err error) {
+	err = w.o.Letters.Each(0, func(l Letter) error {
+		if l.Retry {
+			sequences = append(sequences, l.Event.Sequence)
+		}
+		return nil
+	})
+	return sequences, err
+}
+
+// errFound ends an iteration.
+var errFound = errors.New("found")
+
+// letter reads one dead letter; ok is false if it is there no more, or not to be tried
+// any more.
+func (w *Worker) letter(sequence uint64) (found Letter, ok bool, err error) {
+	err = w.o.Letters.Each(sequence, func(l Letter) error {
+		found = l
+		return errFound
+	})
+	if err != nil && !errors.Is(err, errFound) {
+		return found, false, err
+	}
+	return found, found.Retry && found.Event.Sequence == sequence, nil
+}
+
+func (w *Worker) retryLetter(ctx context.Context, sequence uint64) error {
+	l, ok, err := w.letter(sequence)
+	if err != nil || !ok {
+		return err
+	}
 	acked, err := w.attempt(ctx, []listener.Event{l.Event})
 	switch {
 	case acked == 1:
@@ -129,6 +188,12 @@ func (w *Worker) retryLetter(ctx context.Context, l Letter) error {
 		return w.o.Letters.Drop(l.Event.Sequence)
 	case ctx.Err() != nil:
 		return ctx.Err() // it stays marked
+	case IsStopped(err):
+		w.stop(err, l.Event.Sequence)
+		return nil // likewise
+	}
+	if _, kept, lookErr := w.letter(sequence); lookErr != nil || !kept {
+		return lookErr // it was dropped meanwhile, and stays so
 	}
 	l.Retry, l.Time, l.Reason = false, time.Now(), err.Error()
 	l.Attempts++

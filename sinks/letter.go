@@ -43,8 +43,9 @@ type Letters interface {
 	// Add stores letters, in the place of those with the same sequence. It returns
 	// ErrLettersFull, and has stored none, where there is no room.
 	Add(letters ...Letter) error
-	// List returns the letters from a sequence on, in order.
-	List(from uint64) ([]Letter, error)
+	// Each calls fn with the letters from a sequence on, in order, until fn returns an
+	// error, which it returns. fn must not call the other methods.
+	Each(from uint64, fn func(Letter) error) error
 	// Drop deletes a letter; one that is not there is no error.
 	Drop(sequence uint64) error
 }

@@ -1,12 +1,12 @@
 package sinks_test
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -23,7 +23,8 @@ import (
 // box is dead letters and replays in memory, bounded as the real ones are. Letters
 // pass through their stored form.
 type box struct {
-	max int
+	max    int
+	broken atomic.Pointer[error] // what changes and First are answered with
 
 	mu      sync.Mutex
 	letters map[uint64][]byte
@@ -32,9 +33,26 @@ type box struct {
 	saved   []sinks.Replay
 }
 
+// fail lets changes fail, with nil no more.
+func (b *box) fail(err error) {
+	if b.broken.Store(nil); err != nil {
+		b.broken.Store(&err)
+	}
+}
+
+func (b *box) failure() error {
+	if err := b.broken.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
 func (b *box) Add(letters ...sinks.Letter) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if err := b.failure(); err != nil {
+		return err
+	}
 	if b.letters == nil {
 		b.letters = map[uint64][]byte{}
 	}
@@ -51,25 +69,38 @@ func (b *box) Add(letters ...sinks.Letter) error {
 	return nil
 }
 
-func (b *box) List(from uint64) (list []sinks.Letter, err error) {
+func (b *box) Each(from uint64, fn func(sinks.Letter) error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for sequence, blob := range b.letters {
-		l, err := sinks.DecodeLetter(blob)
-		if err != nil {
-			return nil, err
+	for _, sequence := range slices.Sorted(maps.Keys(b.letters)) {
+		if sequence < from {
+			continue
 		}
-		if sequence >= from {
-			list = append(list, l)
+		l, err := sinks.DecodeLetter(b.letters[sequence])
+		if err == nil {
+			err = fn(l)
+		}
+		if err != nil {
+			return err
 		}
 	}
-	slices.SortFunc(list, func(a, b sinks.Letter) int { return cmp.Compare(a.Event.Sequence, b.Event.Sequence) })
-	return list, nil
+	return nil
+}
+
+func (b *box) list(t *testing.T) (list []sinks.Letter) {
+	t.Helper()
+	if err := b.Each(0, func(l sinks.Letter) error { list = append(list, l); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	return list
 }
 
 func (b *box) Drop(sequence uint64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if err := b.failure(); err != nil {
+		return err
+	}
 	delete(b.letters, sequence)
 	return nil
 }
@@ -94,6 +125,9 @@ func (b *box) Save(r sinks.Replay) error {
 func (b *box) Finish(string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if err := b.failure(); err != nil {
+		return err
+	}
 	b.replays = b.replays[1:]
 	return nil
 }
@@ -163,11 +197,7 @@ func lanes(queries, n int) []listener.Event {
 
 func (b *box) sequences(t *testing.T) (list []uint64) {
 	t.Helper()
-	letters, err := b.List(0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, l := range letters {
+	for _, l := range b.list(t) {
 		list = append(list, l.Event.Sequence)
 	}
 	return list
@@ -206,7 +236,7 @@ func TestAnEventThatIsRefusedIsADeadLetter(t *testing.T) {
 		if got := fmt.Sprint(s.delivered(), b.sequences(t)); got != "[1 2 3 5 6 7 9 10] [4 8]" {
 			t.Errorf("delivered and dead: %s", got)
 		}
-		letters, _ := b.List(0)
+		letters := b.list(t)
 		if l := letters[0]; l.Cause != sinks.CauseRefused || l.Reason != "400 bad request" || l.Attempts != 1 || l.Event.ID != "4" || !l.Time.Equal(time.Now()) {
 			t.Errorf("letter %+v", l)
 		}
@@ -279,7 +309,7 @@ func TestTheFailingEventIsFound(t *testing.T) {
 			if err := stop(); err != nil || len(s.delivered()) != n+199-len(bad) || s.lastSaved() != uint64(n+200) {
 				t.Errorf("seed %d: stopped with %v, %d delivered, cursor %d of %d", seed, err, len(s.delivered()), s.lastSaved(), n+200)
 			}
-			letters, _ := b.List(0)
+			letters := b.list(t)
 			if l := letters[0]; l.Cause != sinks.CauseAlone || l.Attempts < 10 || !strings.Contains(l.Reason, errPoison.Error()) {
 				t.Errorf("seed %d: letter %s %d %s", seed, l.Cause, l.Attempts, l.Reason)
 			}
@@ -380,7 +410,7 @@ func TestEventsThatAreTooOldAreDeadLetters(t *testing.T) {
 		if err := stop(); err != nil || fmt.Sprint(s.delivered(), b.sequences(t)) != "[5 6] [1 2 3 4]" || s.lastSaved() != 7 {
 			t.Errorf("stopped with %v: %v delivered, letters %v, cursor %d", err, s.delivered(), b.sequences(t), s.lastSaved())
 		}
-		if letters, _ := b.List(0); letters[0].Cause != sinks.CauseExpired {
+		if letters := b.list(t); letters[0].Cause != sinks.CauseExpired {
 			t.Errorf("letter %+v", letters[0])
 		}
 	})
@@ -409,7 +439,7 @@ func TestFullDeadLettersStopTheSink(t *testing.T) {
 			t.Errorf("not said: %s", s.log.String())
 		}
 		good.Store(true)
-		letters, _ := b.List(0)
+		letters := b.list(t)
 		for _, l := range letters {
 			l.Retry = true
 			if err := b.Add(l); err != nil {
@@ -450,7 +480,7 @@ func TestARetryThatFailsKeepsTheNewReason(t *testing.T) {
 		}
 		_, stop := s.run(t, b, nil)
 		synctest.Wait()
-		letters, _ := b.List(0)
+		letters := b.list(t)
 		if err := stop(); err != nil || len(letters) != 1 || letters[0].Retry || letters[0].Reason != "still 500" || letters[0].Attempts != 6 {
 			t.Errorf("stopped with %v, letters %+v", err, letters)
 		}

@@ -149,6 +149,9 @@ func (p *pass) leave(at, n int) {
 // nextTime is when there is something to do even if nothing is read.
 func (p *pass) nextTime() time.Time {
 	at := p.thin.next()
+	if again := p.w.again; at.IsZero() || !again.IsZero() && again.Before(at) {
+		at = again
+	}
 	for _, t := range p.aside {
 		if at.IsZero() || t.next.Before(at) {
 			at = t.next
@@ -178,13 +181,9 @@ func (p *pass) skipBuried() error {
 	if p.w.o.Letters == nil {
 		return nil
 	}
-	letters, err := p.w.o.Letters.List(0)
-	if err != nil {
-		return err
-	}
-	p.buried = make(map[uint64]bool, len(letters))
-	for _, l := range letters {
+	p.buried = map[uint64]bool{}
+	return p.w.o.Letters.Each(0, func(l Letter) error {
 		p.buried[l.Event.Sequence] = true
-	}
-	return nil
+		return nil
+	})
 }

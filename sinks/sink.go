@@ -14,7 +14,7 @@ import (
 type Sink interface {
 	// Deliver sends the events in their order and waits until the destination has
 	// acknowledged them. It returns how many events from the front are
-	// acknowledged; err is nil only if that is all of them. Whatever was not
+	// acknowledged; err is nil if that is all of them, and only then. Whatever was not
 	// acknowledged is delivered again, so a destination may see an event twice,
 	// with the same id, but never out of order within its query. When ctx ends,
 	// Deliver returns soon with the error of ctx.

@@ -89,18 +89,20 @@ type State struct {
 	// Open is how many were read and are not settled, these included.
 	Held, Aside, Open int
 	// Err is the last failure, nil while deliveries succeed. Since then it has
-	// failed Failures times in a row.
+	// failed Failures times in a row. Stopped says that nothing is tried any more, see
+	// StoppedError.
 	Err      error
 	Since    time.Time
 	Failures int
+	Stopped  bool
 	// Replay is the id of the replay that is under way, empty for none.
 	Replay string
 }
 
 // Worker drives one sink: next events, deliver until acknowledged, move the
-// cursor. It never gives up on a destination, and skips no event but into the dead
-// letters: one that the destination refuses, that fails alone for too long, or that
-// is too old.
+// cursor. It never gives up on a destination that does not ask for that itself, and
+// skips no event but into the dead letters: one that the destination refuses, that
+// fails alone for too long, or that is too old.
 type Worker struct {
 	o       Options
 	backoff *backOff
@@ -108,6 +110,8 @@ type Worker struct {
 	outage  outage
 	apart   outage // of events that fail alone
 	waker   waker
+	stopped bool
+	again   time.Time // when to look for errands unasked; zero is not at all
 	log     *slog.Logger
 
 	mu    sync.Mutex
@@ -165,8 +169,16 @@ func (w *Worker) carry(ctx context.Context) error {
 		return fmt.Errorf("read dead letters of sink %s: %w", w.o.Name, err)
 	}
 	for ctx.Err() == nil {
-		if w.waker.take() {
+		switch {
+		case w.waker.take():
+			w.resume()
 			w.errands(ctx)
+		case w.isDue() && !w.stopped:
+			w.errands(ctx)
+		}
+		if w.stopped {
+			w.rest(ctx)
+			continue
 		}
 		if _, err := p.turn(ctx); err != nil {
 			return fmt.Errorf("read events for sink %s: %w", w.o.Name, err)
@@ -183,12 +195,16 @@ func (w *Worker) note(change func(*State)) {
 }
 
 // attempt calls the sink once, and holds it to its contract: a wrong count must
-// never move the cursor over what was not acknowledged.
+// never move the cursor over what was not acknowledged, and a refusal is about the
+// event behind those, so there has to be one.
 func (w *Worker) attempt(ctx context.Context, events []listener.Event) (int, error) {
 	acked, err := w.o.Sink.Deliver(ctx, events)
-	if acked < 0 || acked > len(events) || err == nil && acked != len(events) {
-		wrong := fmt.Errorf("sink acknowledged %d of %d events: %w", acked, len(events), errContract)
-		return 0, errors.Join(wrong, err)
+	if acked < 0 || acked > len(events) || (err == nil) != (acked == len(events)) {
+		text := "no error"
+		if err != nil {
+			text = err.Error() // what it says of an event may be of another
+		}
+		return 0, fmt.Errorf("sink acknowledged %d of %d events, with %s: %w", acked, len(events), text, errContract)
 	}
 	return acked, err
 }

@@ -36,13 +36,16 @@ func TestWorkerGoesOnBehindWhatIsAcknowledged(t *testing.T) {
 }
 
 func TestWorkerHoldsSinksToTheirContract(t *testing.T) {
-	for _, wrong := range []int{-1, 2, 4} {
+	for _, wrong := range []struct {
+		acked int // of three
+		err   error
+	}{{-1, nil}, {2, nil}, {4, nil}, {3, sinks.Permanent(errors.New("refused"))}, {-1, sinks.Permanent(errors.New("refused"))}} {
 		synctest.Test(t, func(t *testing.T) {
 			attempts := 0
 			s := &script{}
 			s.deliver = func(context.Context, []listener.Event) (int, error) {
 				if attempts++; attempts == 1 {
-					return wrong, nil // of three
+					return wrong.acked, wrong.err
 				}
 				return 3, nil
 			}
@@ -50,7 +53,7 @@ func TestWorkerHoldsSinksToTheirContract(t *testing.T) {
 			s.fed <- events(1, 3)
 			synctest.Wait()
 			if state := w.State(); state.Err == nil || state.Delivered != 0 {
-				t.Errorf("%d of 3 without an error was taken: %+v", wrong, state)
+				t.Errorf("%d of 3 with error %v was taken: %+v", wrong.acked, wrong.err, state)
 			}
 			time.Sleep(time.Minute)
 			if err := stop(); err != nil || w.State().Delivered != 3 {

@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -29,12 +30,12 @@ var (
 
 func openLetters(state *journal.State, sink string, limit int, log *slog.Logger) (*letters, error) {
 	l := &letters{state: state, sink: sink, max: limit, log: log.With("sink", sink), causes: map[uint64]sinks.Cause{}}
-	list, err := l.List(0)
+	err := l.Each(0, func(letter sinks.Letter) error {
+		l.causes[letter.Event.Sequence] = letter.Cause
+		return nil
+	})
 	if err != nil {
 		return nil, fmt.Errorf("read dead letters of sink %s: %w", sink, err)
-	}
-	for _, letter := range list {
-		l.causes[letter.Event.Sequence] = letter.Cause
 	}
 	return l, nil
 }
@@ -99,14 +100,15 @@ func (l *letters) makeRoom(news int, kept map[uint64][]byte) ([]uint64, error) {
 	return expired[:excess], nil
 }
 
-// List returns the letters from a sequence on.
-func (l *letters) List(from uint64) (list []sinks.Letter, err error) {
-	err = l.state.Each(journal.ShelfLetters, l.sink, from, func(_ uint64, blob []byte) error {
+// Each calls fn with the letters from a sequence on, until it returns an error.
+func (l *letters) Each(from uint64, fn func(sinks.Letter) error) error {
+	return l.state.Each(journal.ShelfLetters, l.sink, from, func(_ uint64, blob []byte) error {
 		letter, err := sinks.DecodeLetter(blob)
-		list = append(list, letter)
-		return err
+		if err != nil {
+			return err
+		}
+		return fn(letter)
 	})
-	return list, err
 }
 
 // Drop deletes a letter.
@@ -127,19 +129,40 @@ func (l *letters) count() int {
 func (l *letters) Retry(named []uint64) (marked []uint64, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	list, err := l.List(0)
-	if err != nil {
-		return nil, err
-	}
-	var chosen []sinks.Letter
-	for _, letter := range list {
-		if len(named) == 0 || slices.Contains(named, letter.Event.Sequence) {
-			letter.Retry = true
-			chosen = append(chosen, letter)
-			marked = append(marked, letter.Event.Sequence)
+	for sequence := range l.causes {
+		if len(named) == 0 || slices.Contains(named, sequence) {
+			marked = append(marked, sequence)
 		}
 	}
-	return marked, l.add(chosen)
+	slices.Sort(marked)
+	for some := range slices.Chunk(marked, fewLetters) {
+		if err := l.mark(some); err != nil {
+			return nil, err
+		}
+	}
+	return marked, nil
+}
+
+// fewLetters is how many are rewritten at once: there may be many, and large ones.
+const fewLetters = 64
+
+// mark marks letters that there are.
+func (l *letters) mark(some []uint64) error {
+	var chosen []sinks.Letter
+	err := l.Each(some[0], func(letter sinks.Letter) error {
+		if letter.Event.Sequence > some[len(some)-1] {
+			return errEnough
+		}
+		if _, wanted := slices.BinarySearch(some, letter.Event.Sequence); wanted {
+			letter.Retry = true
+			chosen = append(chosen, letter)
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errEnough) {
+		return err
+	}
+	return l.add(chosen)
 }
 
 // Discard deletes letters, all of them if none is named. It returns which.

@@ -34,13 +34,17 @@ func letter(sequence uint64, cause sinks.Cause) sinks.Letter {
 	}
 }
 
-func sequencesOf(t *testing.T, l *letters) (all []uint64) {
+func lettersFrom(t *testing.T, l *letters, from uint64) (list []sinks.Letter) {
 	t.Helper()
-	list, err := l.List(0)
-	if err != nil {
+	if err := l.Each(from, func(one sinks.Letter) error { list = append(list, one); return nil }); err != nil {
 		t.Fatal(err)
 	}
-	for _, one := range list {
+	return list
+}
+
+func sequencesOf(t *testing.T, l *letters) (all []uint64) {
+	t.Helper()
+	for _, one := range lettersFrom(t, l, 0) {
 		all = append(all, one.Event.Sequence)
 	}
 	return all
@@ -88,7 +92,7 @@ func TestDeadLettersAreBoundedAndLast(t *testing.T) {
 	if marked, err := l.Retry([]uint64{3, 77}); err != nil || !slices.Equal(marked, []uint64{3}) {
 		t.Errorf("marked %v, %v", marked, err)
 	}
-	list, _ := l.List(3)
+	list := lettersFrom(t, l, 3)
 	if !list[0].Retry || list[1].Retry || list[1].Cause != sinks.CauseRefused || list[0].Event.ID != "3" || string(list[0].Event.Payload) != `{"id":"q"}` {
 		t.Errorf("letters %+v", list)
 	}

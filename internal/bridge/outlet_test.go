@@ -141,9 +141,9 @@ func TestRoutesIntoARealStream(t *testing.T) {
 	if got := stored(t, js); !slices.Equal(got, want) {
 		t.Errorf("stored\n %s, want\n %s", got, want)
 	}
-	list, err := o.letters.List(0)
-	if err != nil || len(list) != 1 || list[0].Event.Sequence != 5 || list[0].Cause != sinks.CauseRefused || !strings.Contains(list[0].Reason, "cannot be cut") {
-		t.Fatalf("letters %+v, %v", list, err)
+	list := lettersFrom(t, o.letters, 0)
+	if len(list) != 1 || list[0].Event.Sequence != 5 || list[0].Cause != sinks.CauseRefused || !strings.Contains(list[0].Reason, "cannot be cut") {
+		t.Fatalf("letters %+v", list)
 	}
 
 	if n, err := o.replays.Count(t.Context(), 6, 8); n != 1 || err != nil {

@@ -21,8 +21,9 @@ type Sink struct {
 
 // Letters are the dead letters of a sink. No sequences stand for all.
 type Letters interface {
-	// List returns the letters from a sequence on.
-	List(from uint64) ([]sinks.Letter, error)
+	// Each calls fn with the letters from a sequence on, in order, until fn returns an
+	// error, which it returns. fn must not call the other methods.
+	Each(from uint64, fn func(sinks.Letter) error) error
 	// Retry marks letters to be tried once more, and returns which.
 	Retry(sequences []uint64) ([]uint64, error)
 	// Discard deletes letters, and returns which.

@@ -42,13 +42,16 @@ func newStub() *stub {
 	return s
 }
 
-func (s *stub) List(from uint64) (list []sinks.Letter, err error) {
+func (s *stub) Each(from uint64, fn func(sinks.Letter) error) error {
 	for _, l := range s.letters {
-		if l.Event.Sequence >= from {
-			list = append(list, l)
+		if l.Event.Sequence < from {
+			continue
+		}
+		if err := fn(l); err != nil {
+			return err
 		}
 	}
-	return list, nil
+	return nil
 }
 
 func (s *stub) choose(named []uint64) (chosen []uint64) {

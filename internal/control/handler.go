@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sparkbridge/sinks"
+	"sparkbridge/sinks/redact"
 )
 
 // maxRequest bounds the body of a request.
@@ -36,6 +37,9 @@ func (d *Desk) Register(mux *http.ServeMux) {
 	mux.HandleFunc("POST "+sink+"replays", answer(d.ask))
 	mux.HandleFunc("DELETE "+sink+"replays/{id}", answer(d.cancel))
 }
+
+// errFound ends an iteration.
+var errFound = errors.New("found")
 
 // refusal is an error that the caller has made.
 type refusal struct {
@@ -95,12 +99,12 @@ func (d *Desk) allLetters(r *http.Request) (any, error) {
 		if wanted != "" && s.Name != wanted {
 			continue
 		}
-		list, err := s.Letters.List(0)
+		err := s.Letters.Each(0, func(l sinks.Letter) error {
+			all = append(all, letterOf(s.Name, l))
+			return nil
+		})
 		if err != nil {
 			return nil, err
-		}
-		for _, l := range list {
-			all = append(all, letterOf(s.Name, l))
 		}
 	}
 	return all, nil
@@ -115,15 +119,20 @@ func (d *Desk) letter(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, refuse(http.StatusBadRequest, "%q is no sequence: bridge dlq list shows them", r.PathValue("sequence"))
 	}
-	list, err := s.Letters.List(sequence)
-	if err != nil {
+	var found sinks.Letter
+	err = s.Letters.Each(sequence, func(l sinks.Letter) error {
+		found = l
+		return errFound
+	})
+	if err != nil && !errors.Is(err, errFound) {
 		return nil, err
 	}
-	if len(list) == 0 || list[0].Event.Sequence != sequence {
+	if found.Event.Sequence != sequence {
 		return nil, refuse(http.StatusNotFound, "sink %s has no dead letter %d: bridge dlq list shows them", s.Name, sequence)
 	}
-	shown := letterOf(s.Name, list[0])
-	shown.Event = sinks.Structured(&list[0].Event)
+	shown := letterOf(s.Name, found)
+	e := redact.Event(found.Event) // what is shown ends up in tickets
+	shown.Event = sinks.Structured(&e)
 	return shown, nil
 }
 
