@@ -15,6 +15,7 @@ func FuzzText(f *testing.F) {
 		`jdbc:sqlserver://h:1433;password={a;b};x`, `https://u:p@h/?sig=a%2F&b`, "-----BEGIN PRIVATE KEY-----\nab\n-----END PRIVATE KEY-----",
 		`password="a\"b" token -> x, Authorization: Basic dTpw`, `{\"secret\":\"x\"}`, `AKIAIOSFODNN7EXAMPLE:abcdefghijklmnopqrstuvwxyz`,
 		`pass=x…[12 bytes cut]…y`, `jdbc:oracle:thin:a/"b"@c`, `eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJldGwifQ.c2ln`,
+		`pass={0}0`, `token:basic QTpi`, `://:a#@0@`, `s3n://AKIAIOSFODNN7EXAMPLE:a/b@c`,
 	} {
 		f.Add(text, true)
 	}

@@ -14,26 +14,29 @@ func (f *finder) login(at int) int {
 	sign := bytes.LastIndexByte(f.text[from:end], '@')
 	colon := bytes.IndexByte(f.text[from:end], ':')
 	switch {
+	case colon >= 0 && f.has(from+colon+1, Mask+"@"): // it is done
 	case sign >= 0 && colon >= 0 && colon < sign:
+		f.shaped(from) // the user may be an access key
 		return f.mask(from+colon+1, from+sign)
 	case sign >= 0 && (f.precedes(at, "http") || f.precedes(at, "https")):
 		return f.mask(from, from+sign)
 	case sign < 0 && colon >= 0:
-		return f.strangeLogin(from+colon+1, end)
+		return f.strangeLogin(from, from+colon+1, end)
 	}
 	return from
 }
 
 // strangeLogin masks a password with characters that a URL should not have. What is no
 // port of a host, and has an @ behind it, is a password.
-func (f *finder) strangeLogin(from, end int) int {
-	if f.run(from, digitBytes) == end || f.atByte(from, ':') { // of an IPv6 address
-		return from
+func (f *finder) strangeLogin(user, from, end int) int {
+	if f.run(from, digitBytes) == end || f.atByte(user, '[') { // an IPv6 address
+		return user
 	}
 	if sign := bytes.IndexByte(f.text[end:f.runUntil(end, textStops)], '@'); sign >= 0 {
+		f.shaped(user)
 		return f.mask(from, end+sign)
 	}
-	return from
+	return user
 }
 
 // oracle masks the password of jdbc:oracle:thin:user/password@host.

@@ -20,7 +20,7 @@ var credentials = map[string]string{
 	"URL with a token":     `git clone https://§0123abcd§@git.example.org/x.git`,
 	"URL against rules":    `redis://:§pa/s#s§@cache:6379/0`,
 	"mongo":                `mongodb+srv://etl:§s3,cret§@h1:27017,h2:27017/db?authSource=admin`,
-	"S3 URL":               `s3n://AKIAIOSFODNN7EXAMPLE:§wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY§@bucket/path`,
+	"S3 URL":               `s3n://§AKIAIOSFODNN7EXAMPLE§:§wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY§@bucket/path`,
 	"SAS":                  `https://acct.blob.core.windows.net/c/f?sv=2022-11-02&se=2026-01-01T00%3A00%3A00Z&sr=c&sp=rl&sig=§Zm9v%2Bx%3D§&spr=https, 403`,
 	"SAS in options":       `fs.azure.sas.c.acct.blob.core.windows.net=?sv=2020-08-04&sig=§abc%2F123%3D§`,
 	"account key":          `Invalid configuration fs.azure.account.key.acct.dfs.core.windows.net=§Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq==§ detected`,
