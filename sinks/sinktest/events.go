@@ -111,3 +111,16 @@ func failure(size int) listener.Event {
 		e.QueryID, e.RunID, strings.Repeat(line, size/len(line)))
 	return e
 }
+
+// confessed is a credential.
+const confessed = "Tr0ub4dor-and-3"
+
+// confession is a terminated event whose exception says a credential, with size bytes of
+// stack before and behind it.
+func confession(size int) listener.Event {
+	e := step(query("careless"), 9, true)
+	stack := strings.Repeat(`\tat x.Y.z(Y.scala:1)\n`, size/24)
+	e.Payload = fmt.Appendf(nil, `{"id":%q,"runId":%q,"exception":"%sjdbc:postgresql://db/x?password=%s&ssl=true\n%s"}`,
+		e.QueryID, e.RunID, stack, confessed, stack)
+	return e
+}

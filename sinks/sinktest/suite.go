@@ -1,8 +1,10 @@
 package sinktest
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 
 	"sparkbridge/listener"
 	"sparkbridge/sinks"
+	"sparkbridge/sinks/redact"
 )
 
 // patience bounds every wait of the suite; it is generous, as servers share
@@ -28,6 +31,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"repeats are the same", repeatsAreTheSame},
 		{"odd names and payloads", oddContent},
 		{"large events", largeEvents},
+		{"masked events", maskedEvents},
 		{"down at start", downAtStart},
 		{"restarts within a stream", restarts},
 		{"hang within a stream", hang},
@@ -98,6 +102,24 @@ func largeEvents(t testing.TB, h Harness) {
 	events := numbered([]listener.Event{failure(900_000), failure(5_000_000), failure(2_000)})
 	deliver(t, h.open(t), events)
 	h.expect(t, events)
+}
+
+// maskedEvents holds that what was masked arrives so and marked, also where the
+// destination makes the sink cut: what is cut is what was masked.
+func maskedEvents(t testing.TB, h Harness) {
+	events := numbered([]listener.Event{confession(0), confession(3_000_000), failure(2_000)})
+	deliver(t, redact.Sink(h.open(t)), events)
+	masked := slices.Clone(events)
+	for i := range masked[:2] {
+		masked[i].Redacted = true
+		masked[i].Payload = bytes.ReplaceAll(masked[i].Payload, []byte(confessed), []byte(redact.Mask))
+	}
+	h.expect(t, masked)
+	for _, m := range h.received(t) {
+		if bytes.Contains(m.Payload, []byte(confessed[:8])) {
+			t.Errorf("event %s: a credential arrived: %.300q", m.ID(), m.Payload)
+		}
+	}
 }
 
 // downAtStart also holds the sink to its word: nothing is acknowledged by a

@@ -1,6 +1,7 @@
 package sinktest
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"net"
@@ -70,6 +71,8 @@ func TestBrokenPromisesAreFound(t *testing.T) {
 		"mixes keys":         {&memory{tamper: func(m *Message) { m.PartitionKey = "same" }}, orderPerQuery, "partition key"},
 		"doubts an id":       {&memory{tamper: func(m *Message) { m.IDs = append(m.IDs, "x") }}, orderPerQuery, "in another place"},
 		"mislabels":          {&memory{tamper: func(m *Message) { m.ContentType = "application/json" }}, oddContent, "content type"},
+		"hides the masking":  {&memory{tamper: func(m *Message) { delete(m.Attributes, "sparkredacted") }}, maskedEvents, "attributes"},
+		"unmasks":            {&memory{tamper: func(m *Message) { m.Payload = bytes.Replace(m.Payload, []byte("***"), []byte(confessed), 1) }}, maskedEvents, "a credential arrived"},
 		"repeats otherwise":  {&memory{tamper: counting()}, repeatsAreTheSame, "attributes"},
 	} {
 		t.Run(name, func(t *testing.T) {
