@@ -16,6 +16,7 @@ import (
 	"sparkbridge/internal/web"
 	"sparkbridge/sinks"
 	"sparkbridge/sinks/kafka"
+	"sparkbridge/sinks/redact"
 )
 
 // recent is how many of the journal's events tell a new process how queries are.
@@ -152,7 +153,7 @@ func (s *source) status() watch.Source {
 	}
 	return watch.Source{
 		Name: s.cfg.Name, Required: s.cfg.Required, Duplicates: s.admission.Load().Duplicates(), Reattaches: s.reattaches.counts(),
-		State: string(shown.State), Reason: shown.Reason, Since: shown.since, UserID: shown.UserID, SessionID: shown.SessionID,
+		State: string(shown.State), Reason: redact.Text(shown.Reason), Since: shown.since, UserID: shown.UserID, SessionID: shown.SessionID,
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 	"unicode"
+
+	"sparkbridge/sinks/redact"
 )
 
 // Report is what Check has found out.
@@ -93,6 +95,7 @@ const longestLine = 600
 
 // oneLine makes a line that is safe to show of what names and servers may hold.
 func oneLine(text string) string {
+	text = redact.Text(text)
 	printable := strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
 			return r

@@ -11,6 +11,7 @@ import (
 
 	"sparkbridge/internal/journal"
 	"sparkbridge/listener"
+	"sparkbridge/sinks/redact"
 )
 
 // busState is where a source stands with its session's listener bus.
@@ -97,7 +98,7 @@ func (s *states) record(ctx context.Context, state busState, reason string) (new
 	if news = s.now.State != state || s.now.Reason != reason; news {
 		s.now.Source, s.now.Previous, s.now.State, s.now.Reason = s.source, s.now.State, state, reason
 		s.kept = false
-		s.log.Log(ctx, s.now.level(), "bus", "state", state, "reason", reason)
+		s.log.Log(ctx, s.now.level(), "bus", "state", state, "reason", redact.Text(reason))
 		s.show(s.now)
 	}
 	if s.kept {
