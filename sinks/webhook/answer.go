@@ -63,14 +63,18 @@ var nextSteps = map[int]string{
 	http.StatusUnauthorized:      "correct bearer, basic, headers or secret",
 	http.StatusForbidden:         "let the bridge post there, or correct bearer, basic, headers or secret",
 	http.StatusNotFound:          "correct url, or start what answers there",
+	http.StatusGone:              "the receiver wants no more events, so nothing is sent any more: take this sink out, or correct url or what answers there and start the bridge anew",
 	http.StatusProxyAuthRequired: "put the user and password of the proxy into HTTPS_PROXY or HTTP_PROXY",
 }
 
 // classify tells what will pass or can be put right from the refusal of an event
 // for what it is: of the codes that blame the request, those are retried that
-// depend on who asks, when, and where.
+// depend on who asks, when, and where. 410 is, by Standard Webhooks, the wish to get
+// no more events.
 func classify(failed *StatusError, retryAfter string) error {
 	switch code := failed.Code; {
+	case code == http.StatusGone:
+		return sinks.Stopped(failed)
 	case code/100 != 4, nextSteps[code] != "", code == http.StatusRequestTimeout, code == http.StatusTooEarly, code == http.StatusTooManyRequests:
 		if after := parseRetryAfter(retryAfter); after > 0 {
 			return &sinks.RetryAfterError{After: after, Err: failed}

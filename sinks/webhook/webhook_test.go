@@ -81,7 +81,7 @@ func TestAnswers(t *testing.T) {
 		{301, "", "/hook/secret?token=secret", "301 Moved Permanently, a redirect to http://host/…, which is not followed; set url to the final address"},
 		{307, "", "https://user:secret@other.example/", "307 Temporary Redirect, a redirect to https://other.example/…, which is not followed"},
 		{304, "", "", "304 Not Modified"},
-		{410, "gone", "", "410 Gone: gone"},
+		{410, "closed\ndown", "", "410 Gone; the receiver wants no more events, so nothing is sent any more: take this sink out, or correct url or what answers there and start the bridge anew: closed down"},
 	} {
 		sink, server := serve(t, webhook.Config{}, func(w http.ResponseWriter, _ *http.Request) {
 			if c.location != "" {
