@@ -79,7 +79,7 @@ func (s *testServer) url() string { return "nats://" + s.proxy.Addr() }
 // client returns a connection past the relay.
 func (s *testServer) client(t testing.TB) *nats.Conn {
 	t.Helper()
-	conn, err := nats.Connect("", append(s.login, nats.InProcessServer(s.running), nats.NoReconnect())...)
+	conn, err := nats.Connect("", append(s.login, nats.InProcessServer(s.running), nats.NoReconnect(), nats.Timeout(time.Minute))...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,7 +47,7 @@ type Harness struct {
 	Forgets bool
 
 	// CancelWithin bounds how long Deliver may take to return after its context
-	// was cancelled, with the server frozen. Default 3s.
+	// was cancelled, with the server frozen. Default 10s.
 	CancelWithin time.Duration
 }
 

@@ -115,5 +115,7 @@ func (m *memory) harness() Harness {
 		Thaw:   m.set(func() { m.frozen = false }),
 		Slow:   func(t testing.TB, d time.Duration) { m.set(func() { m.delay = d })(t) },
 		Limit:  m.limit,
+
+		CancelWithin: 3 * time.Second,
 	}
 }

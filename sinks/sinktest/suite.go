@@ -1,6 +1,7 @@
 package sinktest
 
 import (
+	"cmp"
 	"bytes"
 	"context"
 	"errors"
@@ -163,22 +164,36 @@ func cancelReturns(t testing.TB, h Harness) {
 	events := stream(2, 20)
 	deliver(t, sink, events[:4]) // so that there is a connection that hangs
 	h.Freeze(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	var cancelled time.Time
-	time.AfterFunc(100*time.Millisecond, func() { cancelled = time.Now(); cancel() })
-	acked, err := sink.Deliver(ctx, events[4:])
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled deliver returned %d, %v; want the error of its context", acked, err)
-	}
-	<-ctx.Done()
-	if took, limit := time.Since(cancelled), max(h.CancelWithin, 3*time.Second); took > limit {
-		t.Errorf("deliver returned %s after it was cancelled, want at most %s", took, limit)
-	}
+	acked := h.cancelled(t, sink, events[4:])
 	h.Thaw(t)
 	f := &feed{events: events[4+acked:], batch: 100}
 	_, stop := f.run(t, sink)
 	defer stop()
 	h.expect(t, events)
+}
+
+// cancelled cancels a Deliver that hangs, and returns how much it says is
+// acknowledged. On a busy machine the sink's own time-out may run out before
+// Deliver hears of the cancel, with an error that is as right: then it is tried again.
+func (h Harness) cancelled(t testing.TB, sink sinks.Sink, events []listener.Event) (acked int) {
+	var err error
+	for range 5 {
+		ctx, cancel := context.WithCancel(t.Context())
+		var at time.Time
+		time.AfterFunc(100*time.Millisecond, func() { at = time.Now(); cancel() })
+		var n int
+		n, err = sink.Deliver(ctx, events[acked:])
+		acked += n
+		<-ctx.Done()
+		if took, limit := time.Since(at), cmp.Or(h.CancelWithin, 10*time.Second); took > limit {
+			t.Errorf("deliver returned %s after it was cancelled, want at most %s", took, limit)
+		}
+		if errors.Is(err, context.Canceled) {
+			return acked
+		}
+	}
+	t.Errorf("cancelled deliver returned %d, %v; want the error of its context", acked, err)
+	return acked
 }
 
 func closeLeavesNothing(t testing.TB, h Harness) {
@@ -194,5 +209,11 @@ func closeLeavesNothing(t testing.TB, h Harness) {
 	use() // what the server starts for its first client is not the sink's
 	present := goleak.IgnoreCurrent()
 	use()
-	goleak.VerifyNone(t, present)
+	until(t, "nothing of the sink runs any more", func() bool {
+		left := goleak.Find(present)
+		if left != nil {
+			t.Logf("still there: %.1000v", left)
+		}
+		return left == nil
+	})
 }
