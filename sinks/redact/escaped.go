@@ -10,15 +10,17 @@ import (
 // span is a part of a text.
 type span struct{ from, to int }
 
-// textBehind is the inside of the JSON string that is the value of a key which ends at
-// a place. A document that is cut short ends the string too.
-func textBehind(doc []byte, at int) (text span, ok bool) {
-	at = blanks(doc, at)
-	if at >= len(doc) || doc[at] != ':' {
+// textBehind is the inside of the JSON string that is the value of a key, whose name ends
+// at a place. Within a string a quote has a backslash, so a name in quotes that a colon
+// follows is a key. A document that is cut short ends the string too.
+func textBehind(doc []byte, name string, at int) (text span, ok bool) {
+	if before := at - len(name) - 1; before < 0 || doc[before] != '"' || at >= len(doc) || doc[at] != '"' {
 		return text, false
 	}
-	at = blanks(doc, at+1)
-	if at >= len(doc) || doc[at] != '"' {
+	if at = blanks(doc, at+1); at >= len(doc) || doc[at] != ':' {
+		return text, false
+	}
+	if at = blanks(doc, at+1); at >= len(doc) || doc[at] != '"' {
 		return text, false
 	}
 	text = span{at + 1, len(doc)}

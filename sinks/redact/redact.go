@@ -18,14 +18,14 @@ import (
 // Mask stands where a credential was.
 const Mask = "***"
 
-// keysOf are the keys of the texts that are looked through, in quotes. All else is made
-// of names, numbers and offsets.
+// keysOf are the keys of the texts that are looked through, at whatever depth. All else
+// is made of names, numbers and offsets.
 var keysOf = map[listener.Kind][]string{
-	listener.Progress:   {`"description"`},
-	listener.Idle:       {`"description"`},
-	listener.Terminated: {`"exception"`},
-	listener.BusState:   {`"reason"`},
-	listener.Unknown:    {`"exception"`, `"description"`},
+	listener.Progress:   {"description"},
+	listener.Idle:       {"description"},
+	listener.Terminated: {"exception"},
+	listener.BusState:   {"reason"},
+	listener.Unknown:    {"exception", "description"},
 }
 
 // Event returns e with the credentials in its texts masked, and marked Redacted if
@@ -72,9 +72,8 @@ func (m masking) Deliver(ctx context.Context, events []listener.Event) (int, err
 	return m.Sink.Deliver(ctx, copied)
 }
 
-// document masks in the texts of a key, which is given in its quotes. Within a text a
-// quote has a backslash, so what looks like a key is one. It returns doc itself where
-// there is nothing to mask.
+// document masks in the texts of a key. It returns doc itself where there is nothing to
+// mask.
 func document(doc []byte, key string, cut bool) (out []byte, found bool) {
 	copied := 0
 	for at := 0; ; {
@@ -83,7 +82,7 @@ func document(doc []byte, key string, cut bool) (out []byte, found bool) {
 			break
 		}
 		at += next + len(key)
-		text, ok := textBehind(doc, at)
+		text, ok := textBehind(doc, key, at)
 		if !ok {
 			continue
 		}
