@@ -13,7 +13,8 @@ const (
 // punctuation: spark.hadoop.fs.s3a.secret.key, AccountKey, client_secret.
 var secretNames = []string{
 	"password", "passwd", "pwd", "passphrase", "secret", "token", "credential", "credentials", "signature", "authorization",
-	"secretkey", "accesskey", "accesskeyid", "accountkey", "sharedkey", "apikey", "privatekey", "encryptionkey",
+	"secretkey", "accesskey", "accesskeyid", "accountkey", "sharedkey", "apikey", "privatekey", "clientkey", "encryptionkey",
+	"passcode", "authuserinfo",
 }
 
 // wholeNames are names of credentials that many other words end with.

@@ -10,6 +10,7 @@ package redact
 import (
 	"bytes"
 	"context"
+	"slices"
 
 	"sparkbridge/listener"
 	"sparkbridge/sinks"
@@ -55,21 +56,18 @@ type masking struct{ sinks.Sink }
 
 // Deliver masks copies of the events: whoever gave them keeps them as they are.
 func (m masking) Deliver(ctx context.Context, events []listener.Event) (int, error) {
-	var copied []listener.Event
-	for i := range events {
-		masked := Event(events[i])
+	given, copied := events, false
+	for i := range given {
+		masked := Event(given[i])
 		if !masked.Redacted {
 			continue
 		}
-		if copied == nil {
-			copied = append(copied, events...)
+		if !copied {
+			events, copied = slices.Clone(given), true
 		}
-		copied[i] = masked
+		events[i] = masked
 	}
-	if copied == nil {
-		copied = events
-	}
-	return m.Sink.Deliver(ctx, copied)
+	return m.Sink.Deliver(ctx, events)
 }
 
 // document masks in the texts of a key. It returns doc itself where there is nothing to
