@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -24,11 +25,7 @@ func TestConformanceJetStream(t *testing.T) {
 		h.Stop, h.Start = s.stop, s.start
 		h.Received = func(ctx context.Context) ([]sinktest.Message, error) {
 			all, err := s.stored(ctx, t)
-			got := make([]sinktest.Message, len(all))
-			for i, msg := range all {
-				got[i] = received(t, msg.Headers(), msg.Data())
-			}
-			return got, err
+			return messages(t, all), err
 		}
 		return h
 	})
@@ -37,8 +34,13 @@ func TestConformanceJetStream(t *testing.T) {
 // The subscriber stays connected while the sink's connections break: so all that
 // was acknowledged must reach it, in plain NATS too.
 func TestConformanceCore(t *testing.T) {
+	ours := sinktest.NewAuthority(t)
 	sinktest.Run(t, func(t *testing.T) sinktest.Harness {
-		s := startServer(t, nil)
+		s := startServer(t, func(o *server.Options) {
+			o.TLS, o.TLSConfig, o.TLSTimeout = true, ours.Server(t, "nats.test"), 60
+			o.Username, o.Password, o.AuthTimeout = "bridge", "s3cret", 60
+		})
+		s.login = []nats.Option{nats.UserInfo("bridge", "s3cret")}
 		var mu sync.Mutex
 		var got []sinktest.Message
 		sub, err := s.client(t).Subscribe("spark.>", func(msg *nats.Msg) {
@@ -52,7 +54,7 @@ func TestConformanceCore(t *testing.T) {
 		if err := sub.SetPendingLimits(-1, -1); err != nil {
 			t.Fatal(err)
 		}
-		h := s.harness(Config{URL: s.url()})
+		h := s.harness(Config{URL: s.url(), User: "bridge", Password: "s3cret", TLS: sinks.TLS{CAFile: ours.File}})
 		h.Stop, h.Start = s.proxy.Stop, s.proxy.Start
 		h.Received = func(context.Context) ([]sinktest.Message, error) {
 			mu.Lock()
@@ -69,6 +71,14 @@ func (s *testServer) harness(cfg Config) sinktest.Harness {
 		Freeze: s.proxy.Freeze, Thaw: s.proxy.Thaw, Slow: s.proxy.Slow,
 		Limit: serverLimit,
 	}
+}
+
+func messages(t testing.TB, stored []jetstream.Msg) []sinktest.Message {
+	got := make([]sinktest.Message, len(stored))
+	for i, msg := range stored {
+		got[i] = received(t, msg.Headers(), msg.Data())
+	}
+	return got
 }
 
 // received takes a message apart, header values decoded.

@@ -3,69 +3,36 @@
 package nats
 
 import (
-	"context"
 	"sync"
 	"testing"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-
-	"sparkbridge/integration/servers"
 	"sparkbridge/listener"
 )
 
 // Unlike a server that stops, one that is killed leaves messages half read and
 // acknowledgements unsent.
 func TestKeepsOrderOverKills(t *testing.T) {
-	const total, queries = 100_000, 5
-	process, err := servers.StartNATS(t.Context(), servers.NATSOptions{Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(process.Kill)
-	createStream(t, process.URL())
+	const total, queries, kills = 20_000, 5, 4
+	server := startGuarded(t, "creds", true)
+	newStream(t, server.jetstream(t))
 	events := make([]listener.Event, total)
 	for i := range events {
 		events[i] = progress(string(rune('a'+i%queries)), i/queries)
 	}
-	sink := newSink(t, Config{URL: process.URL(), JetStream: true})
-	var kills sync.WaitGroup
-	for part := range 5 {
-		deliverAll(t.Context(), t, sink, events[part*total/5:(part+1)*total/5])
-		kills.Wait()
-		if part < 4 {
-			kills.Go(func() {
-				process.Kill()
-				if err := process.Restart(context.Background()); err != nil {
-					t.Error(err)
-				}
-			})
+	cfg := server.sink
+	cfg.URL, cfg.JetStream = server.URL(), true
+	sink := newSink(t, cfg)
+	var killing sync.WaitGroup
+	for part := range kills + 1 {
+		deliverAll(t.Context(), t, sink, events[part*total/(kills+1):(part+1)*total/(kills+1)])
+		killing.Wait()
+		if part < kills {
+			killing.Go(func() { server.Kill(); restart(t, server) })
 		}
 	}
-	stored, err := readStream(t.Context(), connectTo(t, process.URL()))
+	stored, err := readStream(t.Context(), server.jetstream(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	wantOrder(t, ids(stored), events)
-}
-
-func connectTo(t *testing.T, url string) jetstream.JetStream {
-	t.Helper()
-	conn, err := nats.Connect(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(conn.Close)
-	js, err := jetstream.New(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return js
-}
-
-func createStream(t *testing.T, url string) {
-	t.Helper()
-	if _, err := connectTo(t, url).CreateStream(t.Context(), jetstream.StreamConfig{Name: "spark", Subjects: []string{"spark.>"}}); err != nil {
-		t.Fatal(err)
-	}
 }

@@ -100,25 +100,31 @@ func TestNKey(t *testing.T) {
 	}
 }
 
-// creds makes an operator's server, and writes a file with the credentials of a user of
-// an account that it knows.
-func creds(t *testing.T) (configure func(*server.Options), file string) {
+// realm is an operator with an account, and a user of that whose credentials are in a file.
+type realm struct {
+	operatorKey, operatorJWT string
+	accounts                 map[string]string // JWT by public key, that of the system too
+	system                   string            // its public key
+	creds                    string            // file
+}
+
+func newRealm(t *testing.T) realm {
 	t.Helper()
 	operator, err := nkeys.CreateOperator()
 	if err != nil {
 		t.Fatal(err)
 	}
-	account, err := nkeys.CreateAccount()
-	if err != nil {
+	r := realm{accounts: map[string]string{}}
+	r.operatorKey, _ = operator.PublicKey()
+	system, _ := r.account(t, operator, false)
+	r.system = system
+	claims := jwt.NewOperatorClaims(r.operatorKey)
+	claims.SystemAccount = system
+	if r.operatorJWT, err = claims.Encode(operator); err != nil {
 		t.Fatal(err)
 	}
-	operatorKey, _ := operator.PublicKey()
-	accountKey, _ := account.PublicKey()
+	_, account := r.account(t, operator, true)
 	userKey, seed := newUser(t)
-	accountJWT, err := jwt.NewAccountClaims(accountKey).Encode(operator)
-	if err != nil {
-		t.Fatal(err)
-	}
 	userJWT, err := jwt.NewUserClaims(userKey).Encode(account)
 	if err != nil {
 		t.Fatal(err)
@@ -127,24 +133,49 @@ func creds(t *testing.T) (configure func(*server.Options), file string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	resolver := &server.MemAccResolver{}
-	if err := resolver.Store(accountKey, accountJWT); err != nil {
+	r.creds = write(t, "user.creds", text)
+	return r
+}
+
+// account adds an account, which may have streams of any size.
+func (r realm) account(t *testing.T, operator nkeys.KeyPair, streams bool) (string, nkeys.KeyPair) {
+	t.Helper()
+	pair, err := nkeys.CreateAccount()
+	if err != nil {
 		t.Fatal(err)
+	}
+	key, _ := pair.PublicKey()
+	claims := jwt.NewAccountClaims(key)
+	if streams {
+		claims.Limits.JetStreamLimits = jwt.JetStreamLimits{DiskStorage: jwt.NoLimit, MemoryStorage: jwt.NoLimit, Streams: jwt.NoLimit, Consumer: jwt.NoLimit}
+	}
+	if r.accounts[key], err = claims.Encode(operator); err != nil {
+		t.Fatal(err)
+	}
+	return key, pair
+}
+
+// configure makes a server know the realm.
+func (r realm) configure(t *testing.T) func(*server.Options) {
+	resolver := &server.MemAccResolver{}
+	for key, text := range r.accounts {
+		if err := resolver.Store(key, text); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return func(o *server.Options) {
 		o.JetStream = false
-		o.TrustedKeys, o.AccountResolver = []string{operatorKey}, resolver
-	}, write(t, "user.creds", text)
+		o.TrustedKeys, o.AccountResolver = []string{r.operatorKey}, resolver
+	}
 }
 
 func TestCredentialsFile(t *testing.T) {
-	configure, file := creds(t)
-	s := startServer(t, configure)
-	if err := delivers(t, Config{URL: s.url(), CredsFile: file}); err != nil {
+	ours := newRealm(t)
+	s := startServer(t, ours.configure(t))
+	if err := delivers(t, Config{URL: s.url(), CredsFile: ours.creds}); err != nil {
 		t.Error(err)
 	}
-	_, foreign := creds(t)
-	wantDenied(t, delivers(t, Config{URL: s.url(), CredsFile: foreign}), "renew creds_file")
+	wantDenied(t, delivers(t, Config{URL: s.url(), CredsFile: newRealm(t).creds}), "renew creds_file")
 	err := delivers(t, Config{URL: s.url(), CredsFile: "/nowhere"})
 	if err == nil || !strings.Contains(err.Error(), "creds_file: stat /nowhere") {
 		t.Error(err)

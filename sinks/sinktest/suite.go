@@ -1,8 +1,8 @@
 package sinktest
 
 import (
-	"cmp"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"slices"
