@@ -14,6 +14,7 @@ import (
 
 const (
 	shownBody   = 200      // bytes of an error's body that are worth showing
+	readBody    = 4 << 10  // bytes that are looked through for echoes, so that none is cut at its end
 	drainedBody = 64 << 10 // bytes that are read so that the connection can be used again
 )
 
@@ -46,12 +47,12 @@ func (e *StatusError) Error() string {
 
 // answer reads the response to its end, so that its connection can be used again.
 func (s *Sink) answer(res *http.Response) error {
-	head, _ := io.ReadAll(io.LimitReader(res.Body, shownBody)) // a body cut short is still worth showing
-	_, _ = io.CopyN(io.Discard, res.Body, drainedBody)         // at worst the connection is closed
+	head, _ := io.ReadAll(io.LimitReader(res.Body, readBody)) // a body cut short is still worth showing
+	_, _ = io.CopyN(io.Discard, res.Body, drainedBody)        // at worst the connection is closed
 	if res.StatusCode/100 == 2 {
 		return nil
 	}
-	failed := &StatusError{Code: res.StatusCode, Body: oneLine(head), url: s.shown}
+	failed := &StatusError{Code: res.StatusCode, Body: s.said(head), url: s.shown}
 	if res.StatusCode/100 == 3 {
 		failed.Location = shownLocation(res)
 	}
@@ -97,6 +98,12 @@ func parseRetryAfter(text string) time.Duration {
 		return min(max(0, time.Until(date)), longestPause)
 	}
 	return 0
+}
+
+// said is the beginning of what a receiver has said, without our credentials.
+func (s *Sink) said(body []byte) string {
+	text := s.echoes.Replace(oneLine(body))
+	return strings.ToValidUTF8(text[:min(len(text), shownBody)], "")
 }
 
 // oneLine makes text of any bytes fit for a log line.

@@ -18,6 +18,7 @@ import (
 	"net/http/httptrace"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,6 +37,7 @@ type Sink struct {
 	timeout   time.Duration
 	header    http.Header // of every request
 	keys      [][]byte    // that sign
+	echoes    *strings.Replacer // hides what a receiver repeats of our credentials
 	tls       sinks.TLS
 	batch     Batch
 	format    sinks.Format
@@ -74,6 +76,7 @@ func New(cfg Config, name, version string, log *slog.Logger) (*Sink, error) {
 		timeout:   cfg.Timeout,
 		header:    cfg.header(),
 		keys:      keys,
+		echoes:    cfg.echoes(target),
 		tls:       cfg.TLS,
 		batch:     cfg.Batch,
 		format:    cfg.Format.Or(sinks.FormatStructured),
