@@ -35,8 +35,8 @@ type Sink struct {
 	shown     string // url without secrets
 	userAgent string
 	timeout   time.Duration
-	header    http.Header // of every request
-	keys      [][]byte    // that sign
+	header    http.Header       // of every request
+	keys      [][]byte          // that sign
 	echoes    *strings.Replacer // hides what a receiver repeats of our credentials
 	tls       sinks.TLS
 	batch     Batch
