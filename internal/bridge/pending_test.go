@@ -66,3 +66,19 @@ func TestPendingOfASink(t *testing.T) {
 		t.Error("nothing came")
 	}
 }
+
+// A destination that wants no more shows as stopped, not only as failing.
+func TestAStoppedSinkShows(t *testing.T) {
+	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusGone) }))
+	defer hook.Close()
+	j := openJournal(t, t.TempDir(), journal.Options{})
+	put(t, j, progressOf("q", 0))
+	outlets, stop := runOutlets(t, j, &configs.Config{Sinks: []configs.Sink{{
+		Name: "hook", From: configs.FromOldest, DeadLetters: configs.DeadLetters{Max: 10}, Webhook: webhookConfig(hook.URL),
+	}}})
+	eventually(t, "the stop", func() bool { return outlets[0].status(j).Stopped })
+	if s := outlets[0].status(j); s.Error == "" || s.Pending != 1 {
+		t.Errorf("%+v", s)
+	}
+	stop()
+}

@@ -55,6 +55,9 @@ type Sink struct {
 	// those that are kept.
 	Buried      uint64 `json:"buried"`
 	DeadLetters int    `json:"deadLetters"`
+	// Lost counts the events that retention deleted before the sink had them, since the
+	// start.
+	Lost uint64 `json:"lost"`
 	// Ambiguous counts the events sent to Kafka of which no broker has said whether it
 	// has them; nil for other kinds.
 	Ambiguous *uint64 `json:"ambiguous,omitempty"`
@@ -67,6 +70,9 @@ type Sink struct {
 	Error  string    `json:"error"`
 	Since  time.Time `json:"since,omitzero"`
 	Failed int       `json:"failed"` // times in a row
+	// Stopped says that the destination wants no more events: the sink tries nothing
+	// until it is told to.
+	Stopped bool `json:"stopped"`
 
 	Failures map[Reason]uint64 `json:"failures"`
 	Took     Durations         `json:"-"`

@@ -70,6 +70,7 @@ func (e emitter) sink(s watch.Sink, st watch.Status) {
 	e.counter(sinkDelivered, s.Delivered, s.Name, s.Kind)
 	e.counter(sinkBuried, s.Buried, s.Name, s.Kind)
 	e.gauge(sinkLetters, float64(s.DeadLetters), s.Name, s.Kind)
+	e.counter(sinkLost, s.Lost, s.Name, s.Kind)
 	if s.Ambiguous != nil {
 		e.counter(sinkAmbiguous, *s.Ambiguous, s.Name, s.Kind)
 	}
@@ -77,6 +78,7 @@ func (e emitter) sink(s watch.Sink, st watch.Status) {
 		e.counter(sinkFailures, s.Failures[why], s.Name, s.Kind, string(why))
 	}
 	e.gauge(sinkFailing, one(s.Error != ""), s.Name, s.Kind)
+	e.gauge(sinkStopped, one(s.Stopped), s.Name, s.Kind)
 	e.gauge(sinkPending, float64(s.Pending), s.Name, s.Kind)
 	e.gauge(sinkOldest, age(st.Now, s.Oldest), s.Name, s.Kind)
 	e.histogram(sinkTook, s.Took, s.Name, s.Kind)

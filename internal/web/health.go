@@ -50,7 +50,10 @@ func readiness(st watch.Status) (ready bool, lines []string) {
 	}
 	for _, sink := range st.Sinks {
 		state := "ok"
-		if sink.Error != "" {
+		switch {
+		case sink.Stopped:
+			state = fmt.Sprintf("stopped by its destination, %d events pending (does not count)", sink.Pending)
+		case sink.Error != "":
 			state = fmt.Sprintf("failing, %d events pending (does not count)", sink.Pending)
 		}
 		lines = append(lines, mark(sink.Error == "")+" sink "+sink.Name+": "+state)

@@ -97,7 +97,7 @@ func whole() watch.Status {
 	return watch.Status{
 		Version: "v1", Started: noon, Now: noon.Add(time.Hour),
 		Sources: []watch.Source{{Name: "etl", State: "attached", Required: true, Duplicates: 3, Reattaches: map[watch.Stop]uint64{watch.StopEnd: 8}}},
-		Sinks: []watch.Sink{{Name: "lake", Kind: "kafka", Delivered: 5, Buried: 1, DeadLetters: 6, Ambiguous: new(uint64), Pending: 2, Oldest: noon, Error: "down", Failed: 4,
+		Sinks: []watch.Sink{{Name: "lake", Kind: "kafka", Delivered: 5, Buried: 1, DeadLetters: 6, Ambiguous: new(uint64), Pending: 2, Oldest: noon, Error: "down", Failed: 4, Stopped: true, Lost: 11,
 			Failures: map[watch.Reason]uint64{watch.ReasonTimeout: 4}, Took: new(watch.Histogram).Durations()}},
 		Journal: watch.Journal{First: 1, Next: 11, Bytes: 100, Segments: 1, Oldest: noon, Writes: new(watch.Histogram).Durations()},
 		Queries: []watch.Query{{
@@ -171,6 +171,9 @@ func TestReadiness(t *testing.T) {
 		if c.sink != "" && !strings.Contains(w.Body.String(), "[-] sink lake") {
 			t.Errorf("%s: the sick sink does not show:\n%s", name, w.Body)
 		}
+	}
+	if w := get(newServer(whole(), newLog(0), ""), "/readyz?verbose"); w.Code != 200 || !strings.Contains(w.Body.String(), "[-] sink lake: stopped by its destination, 2 events pending") {
+		t.Errorf("a sink that has stopped: %d %s", w.Code, w.Body)
 	}
 	if w := get(newServer(whole(), newLog(0), ""), "/livez"); w.Code != 200 {
 		t.Errorf("livez: %d", w.Code)
@@ -287,6 +290,9 @@ func TestMetrics(t *testing.T) {
 		`sparkbridge_sink_failures_total{reason="timeout",sink="lake",type="kafka"} 4`,
 		`sparkbridge_sink_failures_total{reason="other",sink="lake",type="kafka"} 0`,
 		`sparkbridge_sink_dead_letters_total{sink="lake",type="kafka"} 1`,
+		`sparkbridge_sink_lost_events_total{sink="lake",type="kafka"} 11`,
+		`sparkbridge_sink_stopped{sink="lake",type="kafka"} 1`,
+		`sparkbridge_sink_failing{sink="lake",type="kafka"} 1`,
 		`sparkbridge_sink_kept_dead_letters{sink="lake",type="kafka"} 6`,
 		`sparkbridge_sink_ambiguous_events_total{sink="lake",type="kafka"} 0`,
 		`sparkbridge_sink_pending_events{sink="lake",type="kafka"} 2`,
