@@ -112,6 +112,87 @@ func TestLossesAreNamedBeforeTheyHappen(t *testing.T) {
 	}
 }
 
+// What a sink has read and not delivered is lost only if the bridge ends before it is,
+// and is named by the next one then; what was delivered is not.
+func TestWhatWasInHandIsNamedByTheNextBridge(t *testing.T) {
+	for name, c := range map[string]struct {
+		cursor uint64
+		want   string
+	}{
+		"some of it": {7, "a:gap:6-"}, "all was delivered": {41, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, log := t.TempDir(), &lines{}
+			j, err := journal.Open(dir, journal.Options{SegmentBytes: 1000, MaxBytes: 3000})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for batch := range int64(40) {
+				put(t, j, progressOf("a", batch))
+			}
+			s := spoolOf(t, j, log, sinks.Match{})
+			drainTo(t, s, 40)
+			if err := j.State().SaveCursors(map[string]uint64{"events": 5}); err != nil {
+				t.Fatal(err)
+			}
+			before := j.Retiring(41)
+			if err := errors.Join(s.forfeit(t.Context(), before), j.Retain(before)); err != nil {
+				t.Fatal(err)
+			}
+			if log.String() != "" || s.gone.Load() != 0 {
+				t.Errorf("nothing is lost yet: %s", log)
+			}
+			if err := errors.Join(j.State().SaveCursors(map[string]uint64{"events": c.cursor}), j.Close()); err != nil {
+				t.Fatal(err)
+			}
+
+			for range 2 { // the second time it was killed before the gap was delivered
+				j := tight(t, dir, 3000)
+				s := spoolOf(t, j, log, sinks.Match{})
+				put(t, j, progressOf("a", 99))
+				_, next := j.Bounds()
+				got := drainTo(t, s, next-1)
+				if want := fmt.Sprint(c.want, before-2); c.want != "" && got[0] != want {
+					t.Errorf("handed out %v, want %s first", got, want)
+				}
+				if c.want == "" && len(got) != int(next-c.cursor) {
+					t.Errorf("handed out %v", got)
+				}
+				if err := j.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got, want := log.count("they were not delivered when the bridge ended"), min(1, len(c.want)); got != want {
+				t.Errorf("told %d times: %s", got, log)
+			}
+		})
+	}
+}
+
+// A sink that was away when its events went is told of by the log: nobody knows any more
+// what they were.
+func TestASinkThatComesBackTooLate(t *testing.T) {
+	log := &lines{}
+	j := tight(t, t.TempDir(), 3000)
+	if err := j.State().SaveCursors(map[string]uint64{"events": 1}); err != nil {
+		t.Fatal(err)
+	}
+	for batch := range int64(40) {
+		put(t, j, progressOf("a", batch))
+	}
+	if err := j.Retain(41); err != nil {
+		t.Fatal(err)
+	}
+	s, first := spoolOf(t, j, log, sinks.Match{}), j.Stats().First
+	if err := s.forfeit(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	got := drainTo(t, s, 40)
+	if got[0] != fmt.Sprintf("a:progress:%d", first-1) || log.count(fmt.Sprintf("from=1 to=%d", first-1)) != 1 {
+		t.Errorf("handed out %v, logged %s", got, log)
+	}
+}
+
 // A reader that is faster than retention loses nothing, and nothing is named.
 func TestNothingIsLostThatWasRead(t *testing.T) {
 	log := &lines{}

@@ -16,10 +16,11 @@ const (
 	ShelfLetters Shelf = "letters" // events that a sink did not get, by sequence
 	ShelfReplays Shelf = "replays" // ranges that a sink is to get once more, by number
 	ShelfLosses  Shelf = "losses"  // what retention took from a sink, by sequence
+	ShelfReading Shelf = "reading" // what retention took while a sink had it in hand, by sequence
 )
 
 // shelves came after the first states were made; Open adds them.
-var shelves = []Shelf{ShelfLetters, ShelfReplays, ShelfLosses}
+var shelves = []Shelf{ShelfLetters, ShelfReplays, ShelfLosses, ShelfReading}
 
 // Change puts blobs on a shelf, in the place of those with the same number, and takes
 // others away, all at once. A number that is to be taken and not there is no error.
