@@ -173,7 +173,7 @@ func (o *outlet) status(j *journal.Journal) watch.Sink {
 	}
 	return watch.Sink{
 		Name: o.name, Kind: o.kind, Delivered: w.Delivered, Buried: w.Buried, DeadLetters: o.letters.count(), Ambiguous: ambiguous,
-		Pending: next - at, Oldest: oldest, Error: errorText(w.Err), Since: w.Since, Failed: w.Failures, Stopped: w.Stopped, Failures: o.deliveries.Failures(), Took: o.deliveries.Took(),
+		Pending: next - at, Oldest: oldest, Error: errorText(w.Err), Since: w.Since, Failed: w.Failures, Stopped: w.Stopped, Lost: o.spool.gone.Load(), Failures: o.deliveries.Failures(), Took: o.deliveries.Took(),
 	}
 }
 

@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
@@ -81,4 +82,28 @@ func TestAStoppedSinkShows(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	stop()
+}
+
+// What retention takes from a sink is counted, and what is left is what waits.
+func TestLostEventsAreCounted(t *testing.T) {
+	j := tight(t, t.TempDir(), 3000)
+	outlets, err := openOutlets(&configs.Config{Sinks: []configs.Sink{{
+		Name: "hook", From: configs.FromOldest, DeadLetters: configs.DeadLetters{Max: 10}, Webhook: webhookConfig("http://127.0.0.1:1"),
+	}}}, j, "test", slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := outlets[0]
+	defer o.reader.Close()
+	for batch := range int64(40) {
+		put(t, j, progressOf("a", batch))
+	}
+	k := &keeper{cfg: configs.Journal{WhenFull: configs.WhenFullDropOldest, MaxBytes: 3000}, journal: j, outlets: outlets, log: slog.New(slog.DiscardHandler)}
+	if err := k.retain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	first, _ := j.Bounds()
+	if s := o.status(j); first == 1 || s.Lost != first-1 || s.Pending != 41-first {
+		t.Errorf("%d lost and %d pending, want %d and %d", s.Lost, s.Pending, first-1, 41-first)
+	}
 }

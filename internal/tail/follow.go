@@ -51,11 +51,14 @@ func (e *RefusedError) Error() string {
 func (b *Bridge) Follow(ctx context.Context, take func(event []byte) error) error {
 	waits := backoff.NewExponentialBackOff(backoff.WithMaxInterval(10*time.Second), backoff.WithMaxElapsedTime(0))
 	at := &position{}
-	for ctx.Err() == nil {
+	for !ended(ctx) {
 		before := at.id
 		err := b.stream(ctx, at, take)
-		if ends, why := final(ctx, err, at); ends {
-			return why
+		if ended(ctx) {
+			break
+		}
+		if fatal := final(err, at); fatal != nil {
+			return fatal
 		}
 		if at.id != before {
 			waits.Reset()
@@ -69,18 +72,19 @@ func (b *Bridge) Follow(ctx context.Context, take func(event []byte) error) erro
 	return nil
 }
 
-// final says whether the end of a stream is the end of all, and with which error.
-func final(ctx context.Context, err error, at *position) (ends bool, why error) {
+// ended says that ctx has ended, which is no failure here.
+func ended(ctx context.Context) bool { return ctx.Err() != nil }
+
+// final is the error that the end of a stream means, nil if another stream may go on.
+func final(err error, at *position) error {
 	var fatal *stopError
 	switch {
-	case ctx.Err() != nil:
-		return true, nil
 	case errors.As(err, &fatal):
-		return true, fatal.err
+		return fatal.err
 	case errors.As(err, new(*RefusedError)), !at.connected:
-		return true, err
+		return err
 	}
-	return false, nil
+	return nil
 }
 
 // position is how far a stream was read.
