@@ -162,8 +162,8 @@ func TestRoutesIntoARealStream(t *testing.T) {
 	}
 }
 
-// A new filter, a sink that goes and one that comes disturb no other: each goes on where
-// it was, and the place of the one that has gone is kept.
+// Over restarts, a new filter, a sink that goes and one that comes disturb no other: each
+// goes on where it was, and the place of the one that has gone is kept.
 func TestSinksComeAndGo(t *testing.T) {
 	var got []string
 	lock := make(chan struct{}, 1)
@@ -179,15 +179,23 @@ func TestSinksComeAndGo(t *testing.T) {
 			Match: sinks.Match{Kinds: kinds}, Webhook: webhookConfig(hook.URL + "/" + name),
 		}
 	}
-	j := openJournal(t, t.TempDir(), journal.Options{})
-	run := func(wait uint64, sinks ...configs.Sink) []string {
+	dir := t.TempDir()
+	run := func(event listener.Event, wait uint64, sinks ...configs.Sink) []string {
 		t.Helper()
 		got = nil
+		j, err := journal.Open(dir, journal.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		put(t, j, event)
 		outlets, stop := runOutlets(t, j, &configs.Config{Sinks: sinks})
 		for _, o := range outlets {
 			eventually(t, o.name, func() bool { at, _, _ := j.State().Cursor(o.name); return at == wait })
 		}
 		stop()
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
+		}
 		slices.Sort(got)
 		return got
 	}
@@ -197,12 +205,9 @@ func TestSinksComeAndGo(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
-	put(t, j, progressOf("q", 0))
-	want(run(2, sink("a"), sink("b")), "a q:progress:0", "b q:progress:0")
-	put(t, j, progressOf("q", 1))
-	want(run(3, sink("a", listener.Terminated), sink("c")), "c q:progress:0", "c q:progress:1") // b has gone
-	put(t, j, endOf("q", listener.OutcomeFailed))
-	want(run(4, sink("a"), sink("b"), sink("c")), "a q:terminated", "b q:progress:1", "b q:terminated", "c q:terminated")
+	want(run(progressOf("q", 0), 2, sink("a"), sink("b")), "a q:progress:0", "b q:progress:0")
+	want(run(progressOf("q", 1), 3, sink("a", listener.Terminated), sink("c")), "c q:progress:0", "c q:progress:1") // b has gone
+	want(run(endOf("q", listener.OutcomeFailed), 4, sink("a"), sink("b"), sink("c")), "a q:terminated", "b q:progress:1", "b q:terminated", "c q:terminated")
 }
 
 func natsConfig(url, subject string) *nats.Config {
