@@ -34,6 +34,11 @@ func (h Harness) disturb(t testing.TB, sink sinks.Sink, events []listener.Event,
 			break
 		}
 	}
+	defer func() {
+		if t.Failed() {
+			t.Logf("the worker at the end: %+v", w.State())
+		}
+	}()
 	until(t, "all is delivered", func() bool { return w.State().Delivered == uint64(len(events)) })
 	stop()
 	if at, want := f.cursor(), uint64(len(events)+1); at != want {

@@ -29,10 +29,13 @@ func (f *feed) Next(ctx context.Context, _, _ int) ([]listener.Event, error) {
 		return nil, ctx.Err()
 	}
 	pause(ctx, f.pace)
+	if ctx.Err() != nil {
+		return nil, ctx.Err() // and nothing is lost
+	}
 	n := min(f.batch, len(f.events))
 	out := f.events[:n]
 	f.events = f.events[n:]
-	return out, ctx.Err()
+	return out, nil
 }
 
 // Save is sinks.Cursor.

@@ -1,6 +1,7 @@
 package sinktest
 
 import (
+	"context"
 	"bytes"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -176,4 +178,19 @@ func try(c net.Conn, within time.Duration) error {
 	}
 	_, err := io.ReadFull(c, make([]byte, 4))
 	return err
+}
+
+// What the suite's journal is asked for in vain is not lost, as the worker asks again.
+func TestTheFeedLosesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &feed{events: stream(1, 8), batch: 4, pace: time.Second}
+		hurried, cancel := context.WithTimeout(t.Context(), time.Second/2)
+		defer cancel()
+		if got, err := f.Next(hurried, 0, 0); len(got) != 0 || err == nil {
+			t.Errorf("%d events, %v", len(got), err)
+		}
+		if got, err := f.Next(t.Context(), 0, 0); len(got) != 4 || got[0].Sequence != 1 || err != nil {
+			t.Errorf("%d events, %v", len(got), err)
+		}
+	})
 }
