@@ -1,15 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
-	"strconv"
 	"text/tabwriter"
 	"time"
 
@@ -17,8 +14,6 @@ import (
 
 	"sparkbridge/internal/control"
 	"sparkbridge/internal/journal"
-	"sparkbridge/listener"
-	"sparkbridge/sinks"
 )
 
 // journalFlags is what all commands on a journal share.
@@ -173,78 +168,7 @@ func verifyLog(dir string) (report journal.Report, err error) {
 	}
 	report.First, report.Next = view.Bounds()
 	report.Segments, report.Bytes = view.Size()
-	return report, view.Each(report.First, func(journal.Record) error { return nil })
-}
-
-// exporting is the flags of bridge journal export.
-type exporting struct {
-	from, to string
-	match    sinks.Match
-	kinds    []string
-}
-
-func (j *journalFlags) export() *cobra.Command {
-	var x exporting
-	cmd := j.command("export", "Print the events of a journal, a CloudEvent a line",
-		"A place is a sequence, or a time such as 2026-01-31T12:00:00Z.",
-		func(cmd *cobra.Command, dir string) error { return x.run(cmd.OutOrStdout(), dir) })
-	flags := cmd.Flags()
-	flags.StringVar(&x.from, "from", "", "begin at this `place` (default: the oldest)")
-	flags.StringVar(&x.to, "to", "", "end before this `place`")
-	flags.StringSliceVar(&x.kinds, "kind", nil, "only events of these `kinds`")
-	flags.StringSliceVar(&x.match.Queries, "query", nil, "only events of queries with these `names`; * stands for any text")
-	flags.StringSliceVar(&x.match.Sources, "source", nil, "only events of these `sources`")
-	return cmd
-}
-
-var errEnough = errors.New("enough")
-
-func (x *exporting) run(w io.Writer, dir string) error {
-	fromSequence, fromTime, err := parsePlace("--from", x.from)
-	if err != nil {
-		return usageError{err}
-	}
-	toSequence, toTime, err := parsePlace("--to", x.to)
-	if err != nil {
-		return usageError{err}
-	}
-	for _, kind := range x.kinds {
-		x.match.Kinds = append(x.match.Kinds, listener.Kind(kind))
-	}
-	view, err := journal.Look(dir)
-	if err != nil {
-		return err
-	}
-	err = view.Each(fromSequence, func(r journal.Record) error {
-		switch {
-		case toSequence > 0 && r.Sequence >= toSequence, !toTime.IsZero() && !r.Time.Before(toTime):
-			return errEnough
-		case r.Time.Before(fromTime):
-			return nil
-		}
-		e, err := listener.DecodeRecord(r.Sequence, r.Time, r.Body)
-		if err != nil || !x.match.Wants(&e) {
-			return err
-		}
-		return printLine(w, sinks.Structured(&e))
-	})
-	if errors.Is(err, errEnough) {
-		return nil
-	}
-	return err
-}
-
-// printLine prints a JSON document on one line.
-func printLine(w io.Writer, doc []byte) error {
-	if bytes.ContainsAny(doc, "\n\r") {
-		var line bytes.Buffer
-		if err := json.Compact(&line, doc); err != nil {
-			return fmt.Errorf("compact event: %w", err)
-		}
-		doc = line.Bytes()
-	}
-	_, err := fmt.Fprintf(w, "%s\n", doc)
-	return err
+	return report, eachLeft(view, report.First, func(journal.Record) error { return nil }, func(*journal.RetiredError) {})
 }
 
 // usageError is an error of the command line that shows late.
@@ -254,19 +178,6 @@ func (u usageError) Unwrap() error { return u.error }
 
 // ExitCode is that of wrong usage.
 func (usageError) ExitCode() int { return 2 }
-
-func parsePlace(flag, text string) (sequence uint64, at time.Time, err error) {
-	if text == "" {
-		return 0, at, nil
-	}
-	if sequence, err = strconv.ParseUint(text, 10, 64); err == nil {
-		return sequence, at, nil
-	}
-	if at, err = time.Parse(time.RFC3339, text); err != nil {
-		return 0, at, fmt.Errorf("%s %q is no sequence and no time: write for example 1234 or 2026-01-31T12:00:00Z", flag, text)
-	}
-	return 0, at, nil
-}
 
 func (j *journalFlags) forget() *cobra.Command {
 	var sink string
