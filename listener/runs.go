@@ -44,6 +44,13 @@ func (a *Admission) unsettled() []Query {
 	return out
 }
 
+// owing says whether Spark is still to be asked about a run.
+func (a *Admission) owing() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.unsettled()) > 0
+}
+
 // owe notes that what happened to the running runs until now may be missing.
 func (a *Admission) owe() {
 	a.mu.Lock()

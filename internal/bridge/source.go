@@ -27,8 +27,9 @@ type source struct {
 	// admission is made anew when its marks got ahead of the journal.
 	admission atomic.Pointer[listener.Admission]
 
-	// session is the one that is followed now.
+	// session is the one that is followed now, and where it is.
 	session *connect.Session
+	where   place
 	// met says that the server has answered once.
 	met bool
 	// taken counts the openings in a row that found the bus taken.
@@ -94,6 +95,7 @@ func (s *source) followWhile(ctx context.Context, where place) (err error) {
 		return usage(fmt.Errorf("source %s: %w", s.cfg.Name, err))
 	}
 	defer func() { err = errors.Join(err, s.session.Close()) }()
+	s.where = where
 	s.states.follow(s.session.UserID(), s.session.ID())
 	s.admission.Load().Follow(s.named())
 	s.taken, s.detached = 0, false
@@ -107,7 +109,7 @@ func (s *source) followWhile(ctx context.Context, where place) (err error) {
 	}()
 	err = s.follow(following)
 	if errors.Is(context.Cause(following), errMoved) {
-		s.admission.Load().Part()
+		s.depart(ctx)
 	}
 	stop(nil)
 	<-watched
@@ -137,6 +139,9 @@ func (s *source) turn(ctx context.Context) error {
 		return listener.ErrNotKept
 	}
 	if err := s.awaitSession(ctx); err != nil {
+		return err
+	}
+	if err := s.part(ctx); err != nil {
 		return err
 	}
 	if s.cfg.Mode == configs.ModePoll {
