@@ -26,8 +26,10 @@ type life struct {
 	Last time.Time `json:"last"`
 	// First is the time of the run's earliest known batch.
 	First time.Time `json:"first,omitzero"`
-	// Owed says that Spark is still to be asked for what it has of the run.
-	Owed bool `json:"owed,omitempty"`
+	// Owed says that Spark is still to be asked for all that it has of the run, Holey for
+	// what it has from before the latest event: what comes later is on its way.
+	Owed  bool `json:"owed,omitempty"`
+	Holey bool `json:"holey,omitempty"`
 
 	heard  time.Time // receipt of the latest event
 	absent time.Time // since when the run is not active, zero while it is

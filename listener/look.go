@@ -65,14 +65,23 @@ func (f *Feed) sight(q Query) []Event {
 	return a.started(q.RunID)
 }
 
-// catchUp admits all that Spark still tells of a run.
+// catchUp admits what Spark still tells of a run: all of it, or where what is later than
+// the run's latest event is on its way by the bus, what is not.
 func (f *Feed) catchUp(ctx context.Context, q Query, origin Origin) []Event {
+	a := f.Admission
 	told := f.recount(ctx, q, origin, inAll)
-	if told.tooLarge && f.Admission.marks.HasEnded(q.RunID) {
+	if told.tooLarge && a.marks.HasEnded(q.RunID) {
 		told.answered = true // it stays too large
 	}
-	f.Admission.life(q.RunID).Owed = !told.answered
-	return f.Admission.relive(q.RunID, told, nil)
+	l := a.life(q.RunID)
+	var before *Event
+	if !l.Owed && origin != OriginPoll {
+		before = &Event{Kind: Idle, Time: l.Last.Add(1)}
+	}
+	if told.answered {
+		a.settled(q.RunID)
+	}
+	return a.relive(q.RunID, told, before)
 }
 
 // ends infers the ends of runs that are not active any more.

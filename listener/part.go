@@ -10,7 +10,7 @@ func (f *Feed) EndAll(ctx context.Context, outcome Outcome) error {
 	return f.settle(ctx, func() []Event {
 		var out []Event
 		for _, q := range f.Admission.unsettled() {
-			f.Admission.life(q.RunID).Owed = false
+			f.Admission.settled(q.RunID)
 			out = append(out, f.Admission.giveUp(q.RunID)...)
 		}
 		for _, runID := range f.Admission.marks.Running() {
@@ -32,6 +32,7 @@ func (f *Feed) Leave(ctx context.Context) error {
 	return f.settle(ctx, func() []Event {
 		a := f.Admission
 		a.names(queries)
+		a.oweAll()
 		var out []Event
 		for _, q := range a.unsettled() {
 			out = append(out, f.catchUp(ctx, q, OriginBackfill)...)
@@ -67,7 +68,7 @@ func (f *Feed) Part(ctx context.Context, from Session, outcome Outcome) error {
 		var out []Event
 		for _, q := range a.unsettled() {
 			if a.sessionOf(q.RunID) == from {
-				a.life(q.RunID).Owed = false
+				a.settled(q.RunID)
 				out = append(out, a.giveUp(q.RunID)...)
 			}
 		}

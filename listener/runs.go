@@ -33,10 +33,10 @@ func (a *Admission) predecessors(q Query) []Query {
 func (a *Admission) unsettled() []Query {
 	var out []Query
 	for _, runID := range a.marks.Incomplete() {
-		a.life(runID).Owed = true
+		a.life(runID).Holey = true
 	}
 	for runID, l := range a.lives {
-		if l.Owed {
+		if l.Owed || l.Holey {
 			out = append(out, a.queryOf(runID))
 		}
 	}
@@ -55,18 +55,28 @@ func (a *Admission) owing() bool {
 func (a *Admission) owe() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.oweAll()
+}
+
+func (a *Admission) oweAll() {
 	for _, runID := range a.marks.Running() {
 		a.life(runID).Owed = true
 	}
 }
 
-// owes notes that Spark is still to be asked about a run, and if its first batch has
-// just come, about those before it.
+// owes notes that Spark is still to be asked about what came before the latest event of
+// a run, and if its first batch has just come, about those before it.
 func (a *Admission) owes(runID string, first bool) {
-	a.life(runID).Owed = true
+	a.life(runID).Holey = true
 	if first {
 		a.marks.Unbegun(runID)
 	}
+}
+
+// settled notes that nothing is left to ask for of a run.
+func (a *Admission) settled(runID string) {
+	l := a.life(runID)
+	l.Owed, l.Holey = false, false
 }
 
 // startedAs returns an inferred start of the run of an event, if it has none yet.

@@ -9,7 +9,7 @@ import (
 )
 
 func (s *schedule) stopDriver() {
-	s.driverDown = true
+	s.driverDown, s.driverStopped = true, time.Now()
 	s.robbed()
 	s.job.die()
 	if err := s.spark.Stop(); err != nil {

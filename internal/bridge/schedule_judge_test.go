@@ -146,11 +146,12 @@ func (o *judge) end(r *run, events []listener.Event) {
 
 // known says whether the bridge must know that a run which it has met has ended. Of a
 // session that it has left it knows what it saw before; when it leaves it asks once
-// more, which may meet trouble.
+// more, which may meet trouble. That a session was closed the server knows for as long as
+// it lives.
 func (o *judge) known(r *run) bool {
 	moved := o.s.moved[r.session]
-	if moved.IsZero() {
-		return r.ended.Before(o.lastCalm().from)
+	if moved.IsZero() || r.closed && o.s.driverStopped.Before(r.ended) {
+		return r.ended.Before(o.lastCalm().from) && moved.Before(o.lastCalm().from)
 	}
 	if !o.s.blind.touch(span{r.ended.Add(-settling), moved.Add(slack)}) {
 		return true
