@@ -60,7 +60,7 @@ func (s *source) closed(ctx context.Context, other listener.Session) (closed boo
 	remote.UserID, remote.SessionID = other.UserID, other.SessionID
 	session, err := s.client.Session(remote)
 	if err != nil {
-		return false, nil //nolint:nilerr // what cannot be asked is not known
+		return false, nil // what cannot be asked is not known
 	}
 	defer func() { err = errors.Join(err, session.Close()) }()
 	err = session.Probe(ctx)
