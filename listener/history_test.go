@@ -377,6 +377,23 @@ func TestOnAnOpenBusNothingIsAskedForThatIsOnItsWay(t *testing.T) {
 	})
 }
 
+// A run that was active when the bus was opened is asked about, also where it has to wait
+// for the end of the one before it.
+func TestWhatANewBusOwesWaitsForTheEndOfTheRunBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, sp := newScript(), &spark{}
+		f, got := feedOf(s, sp)
+		f.Admission.Replay(Event{Kind: Started, RunID: "old", QueryID: "q", UserID: "u", SessionID: "s"})
+		f.NewBus = true
+		sp.recent = map[string][]string{"new": {`{"id":"q","runId":"new","timestamp":"2026-01-01T00:00:01.000Z","batchId":4,"durationMs":{"addBatch":1},"sources":[]}`}}
+		sp.set(Query{ID: "q", RunID: "new"})
+		stop := runFeed(t, f)
+		time.Sleep(time.Minute)
+		stop()
+		wantIDs(t, *got, "old:terminated:inferred", "new:started:inferred", "new:progress:4")
+	})
+}
+
 func TestTheFirstQuestionsAreDoneWhenAllAreAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sp := &spark{active: []Query{{ID: "q-a", RunID: "a"}}, err: errors.New("unavailable")}

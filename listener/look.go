@@ -58,10 +58,13 @@ func (f *Feed) sight(q Query) []Event {
 	a := f.Admission
 	l := a.life(q.RunID)
 	l.absent = time.Time{}
-	if a.marks.HasStarted(q.RunID) || len(a.predecessors(q)) > 0 {
+	if a.marks.HasStarted(q.RunID) {
 		return nil
 	}
-	l.Owed = !f.looked
+	l.Owed = l.Owed || !f.looked
+	if len(a.predecessors(q)) > 0 {
+		return nil
+	}
 	return a.started(q.RunID)
 }
 

@@ -29,14 +29,15 @@ func (a *Admission) predecessors(q Query) []Query {
 	return old
 }
 
-// unsettled returns the runs of which Spark is still to be asked.
+// unsettled returns the runs of which Spark is still to be asked, as far as they have
+// started.
 func (a *Admission) unsettled() []Query {
 	var out []Query
 	for _, runID := range a.marks.Incomplete() {
 		a.life(runID).Holey = true
 	}
 	for runID, l := range a.lives {
-		if l.Owed || l.Holey {
+		if (l.Owed || l.Holey) && a.marks.HasStarted(runID) {
 			out = append(out, a.queryOf(runID))
 		}
 	}
@@ -48,6 +49,11 @@ func (a *Admission) unsettled() []Query {
 func (a *Admission) owing() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	for _, l := range a.lives {
+		if l.Owed {
+			return true
+		}
+	}
 	return len(a.unsettled()) > 0
 }
 
