@@ -57,7 +57,7 @@ func TestModeBusWaitsForATakenBus(t *testing.T) {
 		w.start()
 		after(time.Hour)
 		w.halt()
-		w.want("states", w.states(), "waiting for the server "+serverOf(w), "taken")
+		w.want("states", w.states(), "waiting for the server "+serverOf(w), "taken", "closed")
 		w.want("events", w.ids())
 	})
 }
@@ -98,9 +98,9 @@ func TestSparkWithoutABusIsPolled(t *testing.T) {
 				s.SetQueries(failed)
 				after(2 * time.Minute)
 				w.halt()
-				w.want("states", w.states(), "waiting for the server "+serverOf(w), "polling")
+				w.want("states", w.states(), "waiting for the server "+serverOf(w), "polling", "closed")
 				w.want("events", w.ids(), "a:started:inferred", "a:progress:0", "a:progress:1", "a:terminated:inferred")
-				end := w.events()[len(w.events())-1]
+				end := w.events()[len(w.events())-2] // before that the bridge stops
 				if end.Outcome != listener.OutcomeFailed || !strings.Contains(string(end.Payload), `"exception":"boom"`) {
 					t.Errorf("%s %s", end.Outcome, end.Payload)
 				}

@@ -76,11 +76,13 @@ func (s *source) run(ctx context.Context) error {
 	for {
 		where, err := s.next(ctx, last)
 		if err != nil || ctx.Err() != nil {
+			s.states.stop(ctx)
 			return err
 		}
 		last = where.written
 		err = s.followWhile(ctx, where)
 		if ended(ctx) {
+			s.states.stop(ctx)
 			return nil
 		}
 		if err != nil && (s.cfg.RemoteFile == "" || isUsage(err)) {
