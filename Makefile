@@ -10,10 +10,12 @@ FETCH := python3 integration/servers/fetch.py
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
-# What the integration tests run against, and the packages that have some: their
-# tests run one package after the other, since each starts servers of its own.
+# What the integration tests run against, and where they are: the tests in files with
+# that tag. Their packages run one after the other, since each starts servers of its own.
 SERVERS ?= java spark-4.2 spark-4.0 spark-3.5 kafka
-INTEGRATION_PACKAGES = $(shell grep -rl --include='*_test.go' '^//go:build.*integration' . | xargs -n1 dirname | sort -u)
+INTEGRATION_FILES = $(shell grep -rl --include='*_test.go' '^//go:build.*integration' .)
+INTEGRATION_PACKAGES = $(sort $(dir $(INTEGRATION_FILES)))
+INTEGRATION_TESTS = $(shell grep -oh '^func Test[A-Za-z0-9_]*' $(INTEGRATION_FILES) | cut -d' ' -f2 | sort -u | paste -sd'|')
 INTEGRATION_TIMEOUT ?= 20m
 SEEDS ?= 1000
 SEED ?=
@@ -42,7 +44,7 @@ schedules: ## play 200 schedules of faults against the bridge
 
 .PHONY: integration
 integration: servers ## run the tests against real Spark, Kafka and NATS
-	$(TOOL) gotestsum --format pkgname-and-test-fails -- -tags integration -p 1 -count=1 -timeout $(INTEGRATION_TIMEOUT) $(INTEGRATION_PACKAGES)
+	$(TOOL) gotestsum --format pkgname-and-test-fails -- -tags integration -p 1 -count=1 -timeout $(INTEGRATION_TIMEOUT) -run '^($(INTEGRATION_TESTS))$$' $(INTEGRATION_PACKAGES)
 
 .PHONY: servers
 servers: ## fetch the real servers into the cache (once)

@@ -232,7 +232,7 @@ func (b *Bus) remove(ctx context.Context) error {
 	if b.point.Removed {
 		return nil
 	}
-	if err := b.s.removeListener(ctx, b.reader.completed); err != nil {
+	if err := b.s.removeOwn(ctx, b.o, b.point, b.reader.completed); err != nil {
 		return err
 	}
 	b.point.Removed, b.dirty = true, true

@@ -191,6 +191,9 @@ func (b *Bus) shown(ctx context.Context, sign <-chan struct{}, d time.Duration) 
 // makes up for it: the bus works already.
 func (b *Bus) acknowledged() {
 	b.o.Log.Info("listener bus is open", "operation_id", b.point.OperationID, "resumed", b.resumed)
+	if b.point.Removing { // it was not removed after all
+		b.point.Removing, b.dirty = false, true
+	}
 	if b.point.Added {
 		return
 	}

@@ -335,6 +335,41 @@ func TestRemovedBusOfOursIsNotRemovedAgain(t *testing.T) {
 	})
 }
 
+// A process that dies between its REMOVE and the record of it does not know whether
+// the bus is another client's since.
+func TestACrashWhileRemovingRemovesNobody(t *testing.T) {
+	inWorld(t, connecttest.Options{}, func(t *testing.T, w *world) {
+		b := w.open()
+		w.emit(0, 1)
+		w.expect(b, 0, 1, true)
+		died := ResumePoint{}
+		w.store.hook = func(p ResumePoint) {
+			if w.server.Removes() == 0 {
+				died = p // what is stored when the REMOVE is sent
+			}
+		}
+		if err := b.Finish(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		w.crash(b)
+		if !died.Removing || died.Removed || w.server.Removes() != 1 {
+			t.Fatalf("before the REMOVE stored is %+v", died)
+		}
+		w.store.hook = nil
+		if err := w.store.Save(died); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(8 * time.Minute)
+		w.job.HoldBus()
+		if _, err := w.s.OpenBus(t.Context(), BusOptions{Store: w.store}); !errors.Is(err, ErrBusTaken) {
+			t.Errorf("OpenBus: %v", err)
+		}
+		if n := w.server.Removes(); n != 1 {
+			t.Errorf("%d REMOVEs", n)
+		}
+	})
+}
+
 func TestTrimmedPositionOfOursIsReplaced(t *testing.T) {
 	inWorld(t, connecttest.Options{RetryBufferBytes: 1000}, func(t *testing.T, w *world) {
 		b := w.open()

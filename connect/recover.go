@@ -66,13 +66,31 @@ func (s *Session) releaseSilent(ctx context.Context, op string) {
 // removeZombie frees the bus of a listener that is ours, as Spark acknowledged it,
 // and whose operation cannot be read any more.
 func (s *Session) removeZombie(ctx context.Context, o BusOptions, p ResumePoint) error {
-	if !p.Added || p.Removed {
+	if !p.Added || p.Removed || p.Removing {
 		return nil
 	}
 	o.Log.Warn("removing our own listener, whose operation is lost", "operation_id", p.OperationID)
-	if err := s.removeListener(ctx, nil); err != nil {
+	if err := s.removeOwn(ctx, o, p, nil); err != nil {
 		return fmt.Errorf("free listener bus of lost operation: %w", err)
 	}
 	s.releaseSilent(ctx, p.OperationID)
 	return nil
+}
+
+// removeOwn removes our listener. That it is about to is stored before, so that after a
+// crash in between nobody removes the listener of another client, which may have come
+// meanwhile. Where it cannot be stored, the bus is freed all the same.
+func (s *Session) removeOwn(ctx context.Context, o BusOptions, p ResumePoint, completed <-chan struct{}) error {
+	note := func(removing bool) {
+		p.Removing = removing
+		if err := save(o.Store, p); err != nil {
+			o.Log.Warn("cannot store whether the listener is being removed", "err", err)
+		}
+	}
+	note(true)
+	err := s.removeListener(ctx, completed)
+	if err != nil {
+		note(false)
+	}
+	return err
 }

@@ -19,9 +19,12 @@ type ResumePoint struct {
 	// to remove. Silent says that it never did, because the bus is somebody else's.
 	// With neither it is not known. Removed says that we have removed the listener
 	// since: what holds the bus now is not ours, only the rest in the operation is.
-	Added   bool `json:"added,omitempty"`
-	Silent  bool `json:"silent,omitempty"`
-	Removed bool `json:"removed,omitempty"`
+	// Removing says that the process died while it removed the listener: nobody can
+	// tell whose listener another REMOVE would meet.
+	Added    bool `json:"added,omitempty"`
+	Silent   bool `json:"silent,omitempty"`
+	Removing bool `json:"removing,omitempty"`
+	Removed  bool `json:"removed,omitempty"`
 }
 
 // ResumeStore keeps the resume point of one bus. It is called by one goroutine at

@@ -18,19 +18,25 @@ type Session struct {
 // life is what is known of a run beside its marks.
 type life struct {
 	QueryID string `json:"queryId"`
+	// UserID and SessionID are the session that the run is of.
+	UserID    string `json:"userId,omitempty"`
+	SessionID string `json:"sessionId,omitempty"`
 	// Name is empty where the query has none, or it is not known yet.
 	Name string `json:"name,omitempty"`
 	// Last is the time of the run's latest event.
 	Last time.Time `json:"last"`
 	// First is the time of the run's earliest known batch.
 	First time.Time `json:"first,omitzero"`
-	// Owed says that Spark is still to be asked for what it has of the run.
-	Owed bool `json:"owed,omitempty"`
+	// Owed says that Spark is still to be asked for all that it has of the run, Holey for
+	// what it has from before the latest event: what comes later is on its way.
+	Owed  bool `json:"owed,omitempty"`
+	Holey bool `json:"holey,omitempty"`
 
 	heard  time.Time // receipt of the latest event
 	absent time.Time // since when the run is not active, zero while it is
 	quiet  bool      // an idle event came after the last batch
 	active bool      // Spark named it when it was last asked
+	seen   time.Time // when Spark last named it as active
 	// askAgain is when the run may be asked about, after an answer that was too large.
 	askAgain time.Time
 }
@@ -63,23 +69,12 @@ func NewAdmission(s Session) *Admission {
 	return &Admission{session: s, gapReason: GapNotReceived, now: time.Now, marks: dedupe.New(), lives: map[string]*life{}}
 }
 
-// Follow names the session that events from now on belong to. A job keeps its
-// source name over its sessions.
+// Follow names the session that runs which are met from now on belong to. A job
+// keeps its source name over its sessions.
 func (a *Admission) Follow(s Session) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.session = s
-}
-
-// Part forgets the runs that have no end yet: their session is not followed any
-// more, though they may go on. Nothing is known of their end, so none is inferred.
-func (a *Admission) Part() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, runID := range a.marks.Running() {
-		a.marks.InferEnd(runID, a.now())
-		a.life(runID).Owed = false
-	}
 }
 
 // read decodes a delivery.
@@ -106,7 +101,7 @@ func (a *Admission) names(queries []Query) {
 	}
 	for _, q := range queries {
 		l := a.life(q.RunID)
-		l.QueryID, l.Name, l.active = q.ID, q.Name, true
+		l.QueryID, l.Name, l.active, l.seen = q.ID, q.Name, true, a.now()
 	}
 }
 
@@ -233,14 +228,18 @@ func (a *Admission) join(e *Event) {
 func (a *Admission) life(runID string) *life {
 	l := a.lives[runID]
 	if l == nil {
-		l = &life{}
+		l = &life{UserID: a.session.UserID, SessionID: a.session.SessionID}
 		a.lives[runID] = l
 	}
 	return l
 }
 
-// stamp adds what all events of the session share.
+// stamp names the session of an event.
 func (a *Admission) stamp(e Event) Event {
 	e.Source, e.UserID, e.SessionID = a.session.Source, a.session.UserID, a.session.SessionID
+	if e.RunID != "" {
+		l := a.life(e.RunID)
+		e.UserID, e.SessionID = l.UserID, l.SessionID
+	}
 	return e
 }

@@ -44,9 +44,15 @@ type Feed struct {
 	GapReason string
 	Log       *slog.Logger
 
+	// Asked is called when all has been asked for that may have been missing when the
+	// feed began; nil is allowed.
+	Asked func()
+
 	askFailed bool
 	askAgain  time.Time
 	idleSince time.Time // first answer without an active query, zero while there is one
+	looked    bool      // the active queries have been answered once
+	caughtUp  bool      // Asked was called
 }
 
 // ErrDetached says that no query has been active for as long as was agreed.
@@ -59,6 +65,7 @@ func (f *Feed) Run(ctx context.Context) error {
 	if f.NewBus {
 		f.Admission.owe()
 	}
+	f.looked = f.Resumed && !f.NewBus
 	var nextAsk time.Time
 	if f.Resumed {
 		nextAsk = time.Now().Add(f.AskEvery)

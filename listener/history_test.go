@@ -262,7 +262,7 @@ func TestEndsThatNobodyToldAreInferred(t *testing.T) {
 	}{
 		"stopped":   {func(*spark) {}, OutcomeStopped, `{"id":"q-a","runId":"a","exception":null,"errorClassOnException":null}`},
 		"failed":    {func(s *spark) { s.failures = map[string]*Failure{"a": {Message: "boom", ErrorClass: "STREAM_FAILED"}} }, OutcomeFailed, `{"id":"q-a","runId":"a","exception":"boom","errorClassOnException":null}`},
-		"forgotten": {func(s *spark) { s.forgotten = map[string]bool{"a": true} }, OutcomeUnknown, `{"id":"q-a","runId":"a","exception":null,"errorClassOnException":null}`},
+		"forgotten": {func(s *spark) { s.forgotten = map[string]bool{"a": true} }, OutcomeDriverLost, `{"id":"q-a","runId":"a","exception":null,"errorClassOnException":null}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -293,6 +293,21 @@ func TestEndsThatNobodyToldAreInferred(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A run that this process has not seen active may have ended long ago.
+func TestTheOutcomeOfARunThatWasForgottenMeanwhileIsUnknown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, got := feedOf(newScript(), &spark{forgotten: map[string]bool{"a": true}})
+		f.Admission.Replay(Event{Kind: Started, RunID: "a", QueryID: "q-a", UserID: "u", SessionID: "s"})
+		stop := runFeed(t, f)
+		time.Sleep(time.Minute)
+		stop()
+		wantIDs(t, *got, "a:terminated:inferred")
+		if end := (*got)[0]; end.Outcome != OutcomeUnknown {
+			t.Errorf("outcome %s", end.Outcome)
+		}
+	})
 }
 
 func TestAnEndIsNotInferredWithoutAnAnswer(t *testing.T) {
@@ -338,6 +353,65 @@ func TestALateRunDoesNotEndTheActiveOne(t *testing.T) {
 		time.Sleep(time.Minute)
 		stop()
 		wantIDs(t, *got, "b:started:inferred", "a:started:inferred", "a:idle:1767225660000", "a:terminated:inferred")
+	})
+}
+
+// What a query does that is first seen while the bus is open comes by the bus, as Spark
+// wrote it, though Spark could be asked for it a moment earlier.
+func TestOnAnOpenBusNothingIsAskedForThatIsOnItsWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, sp := newScript(), &spark{}
+		f, got := feedOf(s, sp)
+		f.NewBus = true
+		stop := runFeed(t, f)
+		sp.keeps("a", 0)
+		sp.set(Query{ID: "q-a", RunID: "a", Name: "n-a"})
+		time.Sleep(6 * time.Second) // it is seen
+		s.push("p1", progressOf("a", 0))
+		time.Sleep(time.Second)
+		stop()
+		wantIDs(t, *got, "a:started:inferred", "a:progress:0")
+		if origin := (*got)[1].Origin; origin != OriginBus {
+			t.Errorf("came by %s", origin)
+		}
+	})
+}
+
+// A run that was active when the bus was opened is asked about, also where it has to wait
+// for the end of the one before it.
+func TestWhatANewBusOwesWaitsForTheEndOfTheRunBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, sp := newScript(), &spark{}
+		f, got := feedOf(s, sp)
+		f.Admission.Replay(Event{Kind: Started, RunID: "old", QueryID: "q", UserID: "u", SessionID: "s"})
+		f.NewBus = true
+		sp.recent = map[string][]string{"new": {`{"id":"q","runId":"new","timestamp":"2026-01-01T00:00:01.000Z","batchId":4,"durationMs":{"addBatch":1},"sources":[]}`}}
+		sp.set(Query{ID: "q", RunID: "new"})
+		stop := runFeed(t, f)
+		time.Sleep(time.Minute)
+		stop()
+		wantIDs(t, *got, "old:terminated:inferred", "new:started:inferred", "new:progress:4")
+	})
+}
+
+func TestTheFirstQuestionsAreDoneWhenAllAreAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sp := &spark{active: []Query{{ID: "q-a", RunID: "a"}}, err: errors.New("unavailable")}
+		f, _ := feedOf(newScript(), sp)
+		asked := 0
+		f.NewBus, f.Asked = true, func() { asked++ }
+		stop := runFeed(t, f)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if asked != 0 {
+			t.Error("done without an answer")
+		}
+		sp.change(func() { sp.err = nil })
+		time.Sleep(time.Minute)
+		stop()
+		if asked != 1 {
+			t.Errorf("done %d times", asked)
+		}
 	})
 }
 

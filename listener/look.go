@@ -9,6 +9,10 @@ import (
 // before its end is inferred: Spark's own may be on its way.
 const grace = 30 * time.Second
 
+// remembered is for how long Spark surely answers about a run that has ended: it does
+// for an hour.
+const remembered = 50 * time.Minute
+
 // look asks which queries are active, and delivers what that reveals: starts of
 // queries whose first batch takes long, batches that were lost, ends that nobody
 // told.
@@ -20,7 +24,7 @@ func (f *Feed) look(ctx context.Context) error {
 	if f.idle(queries) {
 		return ErrDetached
 	}
-	return f.settle(ctx, func() []Event {
+	if err := f.settle(ctx, func() []Event {
 		f.Admission.names(queries)
 		var out []Event
 		for _, q := range queries {
@@ -29,31 +33,58 @@ func (f *Feed) look(ctx context.Context) error {
 		for _, q := range f.Admission.unsettled() {
 			out = append(out, f.catchUp(ctx, q, OriginBackfill)...)
 		}
+		f.looked = true
 		return append(out, f.ends(ctx, queries)...)
-	})
+	}); err != nil {
+		return err
+	}
+	f.asked()
+	return nil
+}
+
+// asked tells when the first questions have been answered, once.
+func (f *Feed) asked() {
+	if f.caughtUp || f.Asked == nil || f.Admission.owing() {
+		return
+	}
+	f.caughtUp = true
+	f.Asked()
 }
 
 // sight takes a run that is active. On the bus, a run of the same query that has
-// no end yet goes first: its end is on its way, or will be inferred.
+// no end yet goes first: its end is on its way, or will be inferred. What a run did
+// before the bus was ours is asked for; what it does later comes by the bus.
 func (f *Feed) sight(q Query) []Event {
 	a := f.Admission
 	l := a.life(q.RunID)
 	l.absent = time.Time{}
-	if a.marks.HasStarted(q.RunID) || len(a.predecessors(q)) > 0 {
+	if a.marks.HasStarted(q.RunID) {
 		return nil
 	}
-	l.Owed = true
+	l.Owed = l.Owed || !f.looked
+	if len(a.predecessors(q)) > 0 {
+		return nil
+	}
 	return a.started(q.RunID)
 }
 
-// catchUp admits all that Spark still tells of a run.
+// catchUp admits what Spark still tells of a run: all of it, or where what is later than
+// the run's latest event is on its way by the bus, what is not.
 func (f *Feed) catchUp(ctx context.Context, q Query, origin Origin) []Event {
+	a := f.Admission
 	told := f.recount(ctx, q, origin, inAll)
-	if told.tooLarge && f.Admission.marks.HasEnded(q.RunID) {
+	if told.tooLarge && a.marks.HasEnded(q.RunID) {
 		told.answered = true // it stays too large
 	}
-	f.Admission.life(q.RunID).Owed = !told.answered
-	return f.Admission.relive(q.RunID, told, nil)
+	l := a.life(q.RunID)
+	var before *Event
+	if !l.Owed && origin != OriginPoll {
+		before = &Event{Kind: Idle, Time: l.Last.Add(1)}
+	}
+	if told.answered {
+		a.settled(q.RunID)
+	}
+	return a.relive(q.RunID, told, before)
 }
 
 // ends infers the ends of runs that are not active any more.
@@ -102,21 +133,9 @@ func (f *Feed) end(ctx context.Context, q Query) []Event {
 	if !answered {
 		return nil
 	}
+	if outcome == OutcomeUnknown && a.now().Sub(a.life(q.RunID).seen) < remembered {
+		outcome = OutcomeDriverLost // what answers is another driver; Spark 3.5 shows it by nothing else
+	}
 	out := a.relive(q.RunID, told, nil)
 	return append(out, a.inferEnd(q.RunID, outcome, failure)...)
-}
-
-// EndAll infers the ends of all runs, since their session is no more.
-func (f *Feed) EndAll(ctx context.Context, outcome Outcome) error {
-	return f.settle(ctx, func() []Event {
-		var out []Event
-		for _, q := range f.Admission.unsettled() {
-			f.Admission.life(q.RunID).Owed = false
-			out = append(out, f.Admission.giveUp(q.RunID)...)
-		}
-		for _, runID := range f.Admission.marks.Running() {
-			out = append(out, f.Admission.inferEnd(runID, outcome, nil)...)
-		}
-		return out
-	})
 }

@@ -86,7 +86,8 @@ func (f *Feed) visit(ctx context.Context, q Query, paces map[string]*pace) []Eve
 	} else if time.Now().Before(p.due) {
 		return nil
 	}
-	f.Admission.life(q.RunID).absent = time.Time{}
+	l := f.Admission.life(q.RunID)
+	l.absent, l.Owed = time.Time{}, true // a bus that follows may not bring what is not answered now
 	out := f.succeed(ctx, q)
 	out = append(out, f.Admission.started(q.RunID)...)
 	news := f.catchUp(ctx, q, OriginPoll)

@@ -33,7 +33,9 @@ func (a *Admission) Replay(e Event) {
 	}
 	a.marks.Started(e.RunID)
 	a.join(&e)
-	if l := a.life(e.RunID); e.Name != "" {
+	l := a.life(e.RunID)
+	l.UserID, l.SessionID = e.UserID, e.SessionID
+	if e.Name != "" {
 		l.Name = e.Name
 	}
 }

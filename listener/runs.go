@@ -29,14 +29,15 @@ func (a *Admission) predecessors(q Query) []Query {
 	return old
 }
 
-// unsettled returns the runs of which Spark is still to be asked.
+// unsettled returns the runs of which Spark is still to be asked, as far as they have
+// started.
 func (a *Admission) unsettled() []Query {
 	var out []Query
 	for _, runID := range a.marks.Incomplete() {
-		a.life(runID).Owed = true
+		a.life(runID).Holey = true
 	}
 	for runID, l := range a.lives {
-		if l.Owed {
+		if (l.Owed || l.Holey) && a.marks.HasStarted(runID) {
 			out = append(out, a.queryOf(runID))
 		}
 	}
@@ -44,22 +45,44 @@ func (a *Admission) unsettled() []Query {
 	return out
 }
 
+// owing says whether Spark is still to be asked about a run.
+func (a *Admission) owing() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, l := range a.lives {
+		if l.Owed {
+			return true
+		}
+	}
+	return len(a.unsettled()) > 0
+}
+
 // owe notes that what happened to the running runs until now may be missing.
 func (a *Admission) owe() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.oweAll()
+}
+
+func (a *Admission) oweAll() {
 	for _, runID := range a.marks.Running() {
 		a.life(runID).Owed = true
 	}
 }
 
-// owes notes that Spark is still to be asked about a run, and if its first batch has
-// just come, about those before it.
+// owes notes that Spark is still to be asked about what came before the latest event of
+// a run, and if its first batch has just come, about those before it.
 func (a *Admission) owes(runID string, first bool) {
-	a.life(runID).Owed = true
+	a.life(runID).Holey = true
 	if first {
 		a.marks.Unbegun(runID)
 	}
+}
+
+// settled notes that nothing is left to ask for of a run.
+func (a *Admission) settled(runID string) {
+	l := a.life(runID)
+	l.Owed, l.Holey = false, false
 }
 
 // startedAs returns an inferred start of the run of an event, if it has none yet.

@@ -49,7 +49,9 @@ func (s *source) attend(ctx context.Context, bus *connect.Bus) error {
 	s.states.hold(bus.OperationID())
 	s.states.tell(ctx, busAttached, "events flow")
 	feed := s.feed()
-	feed.Stream, feed.NewBus, feed.Resumed = bus, !bus.Resumed(), bus.Resumed()
+	op := bus.OperationID()
+	feed.Stream, feed.NewBus, feed.Resumed = bus, s.memory.asked != op, bus.Resumed()
+	feed.Asked = func() { s.memory.asked = op }
 	err := feed.Run(ctx)
 	s.lostTo = ""
 	switch {

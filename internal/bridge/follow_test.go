@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 
 	"sparkbridge/configs"
 	"sparkbridge/connect/connecttest"
+	"sparkbridge/connect/sparkpb"
 	"sparkbridge/listener"
 )
 
@@ -55,7 +57,7 @@ func TestModeBusWaitsForATakenBus(t *testing.T) {
 		w.start()
 		after(time.Hour)
 		w.halt()
-		w.want("states", w.states(), "waiting for the server "+serverOf(w), "taken")
+		w.want("states", w.states(), "waiting for the server "+serverOf(w), "taken", "closed")
 		w.want("events", w.ids())
 	})
 }
@@ -96,9 +98,9 @@ func TestSparkWithoutABusIsPolled(t *testing.T) {
 				s.SetQueries(failed)
 				after(2 * time.Minute)
 				w.halt()
-				w.want("states", w.states(), "waiting for the server "+serverOf(w), "polling")
+				w.want("states", w.states(), "waiting for the server "+serverOf(w), "polling", "closed")
 				w.want("events", w.ids(), "a:started:inferred", "a:progress:0", "a:progress:1", "a:terminated:inferred")
-				end := w.events()[len(w.events())-1]
+				end := w.events()[len(w.events())-2] // before that the bridge stops
 				if end.Outcome != listener.OutcomeFailed || !strings.Contains(string(end.Payload), `"exception":"boom"`) {
 					t.Errorf("%s %s", end.Outcome, end.Payload)
 				}
@@ -202,6 +204,99 @@ func TestRemoteFileThatChangesMovesTheBridge(t *testing.T) {
 		w.halt()
 		// The query of the first session may still run: it has no end.
 		w.want("events", w.ids(), "a:started:inferred", "b:started:inferred")
+	})
+}
+
+// While the bridge is down its session is closed, and the file names the next one. The
+// server still knows how the first one ended.
+func TestASessionThatWasClosedWhileTheBridgeWasDownIsEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const second = "5b0d2c1e-8f0a-4c53-9a58-7b1f0a4f3e12"
+		w := newWorld(t, connecttest.Options{})
+		s := w.job(query("a"))
+		w.start()
+		after(time.Minute)
+		s.Progress(progress("a", 0))
+		after(time.Second)
+		w.halt()
+		s.Close()
+		next, err := w.spark.CreateSession("u", second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		next.SetQueries(query("b"))
+		w.source.Remote = configs.ConnectionString("sc://" + w.spark.Addr() + "/;user_id=u;session_id=" + second)
+		w.start()
+		after(time.Minute)
+		w.halt()
+		w.want("events", w.ids(), "a:started:inferred", "a:progress:0", "a:terminated:inferred", "b:started:inferred")
+		for _, e := range w.events() {
+			if e.Kind == listener.Terminated && (e.Outcome != listener.OutcomeSessionClosed || e.SessionID != sessionID) {
+				t.Errorf("%s has outcome %s and session %s", e.ID, e.Outcome, e.SessionID)
+			}
+		}
+	})
+}
+
+// A query that ended a moment before the file names another session has its end: the
+// session is asked once more when it is left.
+func TestALeftSessionIsAskedOnceMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, connecttest.Options{})
+		w.source.RemoteFile = filepath.Join(t.TempDir(), "remote")
+		write := func(id string) {
+			if err := os.WriteFile(w.source.RemoteFile, []byte("sc://"+w.spark.Addr()+"/;user_id=u;session_id="+id), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s := w.job(query("a"))
+		write(sessionID)
+		w.start()
+		after(time.Minute)
+		ended := remembered("a", 0)
+		ended.Stopped, ended.Exception = true, "boom"
+		s.SetQueries(ended) // and nothing of it comes by the bus
+		write("5b0d2c1e-8f0a-4c53-9a58-7b1f0a4f3e12")
+		after(20 * time.Second)
+		w.halt()
+		w.want("events", w.ids(), "a:started:inferred", "a:progress:0", "a:terminated:inferred")
+		for _, e := range w.events() {
+			if e.Kind == listener.Terminated && (e.Outcome != listener.OutcomeFailed || e.SessionID != sessionID) {
+				t.Errorf("%s has outcome %s and session %s", e.ID, e.Outcome, e.SessionID)
+			}
+		}
+	})
+}
+
+// A crash between the opening of a new bus and the first questions leaves them to the
+// next process, which reads on in that bus.
+func TestWhatANewBusOwesIsAskedForAfterACrash(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, connecttest.Options{})
+		w.source.OnStop, w.source.Attach = configs.OnStopKeep, configs.AttachAtOnce
+		s := w.job(remembered("a", 0))
+		w.start()
+		after(time.Minute)
+		w.halt()
+		s.RemoveBus() // the operation is over: the next start opens another one
+		s.SetQueries(remembered("a", 0, 1))
+		w.spark.Inject(sparkpb.ExecutePlanMethod, connecttest.Fault{Before: func(ctx context.Context) {
+			for range 40 { // all but the ADD, whose turn is first, wait until the process is gone
+				w.spark.Inject(sparkpb.ExecutePlanMethod, connecttest.Fault{Hang: true})
+			}
+		}})
+		w.start()
+		after(20 * time.Second)
+		w.halt()
+		w.spark.Heal()
+		w.want("events before", w.ids(), "a:started:inferred", "a:progress:0")
+		w.start()
+		after(time.Minute)
+		w.halt()
+		w.want("events", w.ids(), "a:started:inferred", "a:progress:0", "a:progress:1")
+		if w.spark.Adds() != 2 {
+			t.Errorf("%d ADDs", w.spark.Adds())
+		}
 	})
 }
 

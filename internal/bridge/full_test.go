@@ -72,7 +72,7 @@ func TestADiskThatStaysFull(t *testing.T) {
 			t.Errorf("%d REMOVEs, want only that of our own listener", n)
 		}
 		w.want("events", w.ids(), "a:started:inferred", "a:progress:0", "a:progress:1")
-		w.want("states", w.states(), "waiting for the server "+serverOf(w), "attached", "lost", "taken", "polling")
+		w.want("states", w.states(), "waiting for the server "+serverOf(w), "attached", "lost", "taken", "polling", "closed")
 	})
 }
 

@@ -16,6 +16,8 @@ import (
 type memory struct {
 	journal *journal.Journal
 	source  string
+	// asked is the operation behind whose beginning nothing is left to ask for.
+	asked string
 	// removed is the operation whose listener we have removed. That must not be
 	// forgotten where it cannot be stored: the slot may be another client's since.
 	removed string
@@ -23,18 +25,28 @@ type memory struct {
 
 var _ connect.ResumeStore = (*memory)(nil)
 
+// stored is the stored form of a resume point.
+type stored struct {
+	connect.ResumePoint
+	// Asked says that Spark has been asked for what happened before the operation.
+	Asked bool `json:"asked,omitempty"`
+}
+
 // Load returns the stored resume point.
 func (m *memory) Load() (connect.ResumePoint, bool, error) {
 	blob, ok, err := m.journal.State().Resume(m.source)
 	if err != nil || !ok {
 		return connect.ResumePoint{}, false, err
 	}
-	var p connect.ResumePoint
+	var p stored
 	if err := json.Unmarshal(blob, &p); err != nil {
-		return p, false, fmt.Errorf("decode resume point of source %s: %w", m.source, err)
+		return connect.ResumePoint{}, false, fmt.Errorf("decode resume point of source %s: %w", m.source, err)
+	}
+	if p.Asked {
+		m.asked = p.OperationID
 	}
 	p.Removed = p.Removed || m.removed != "" && m.removed == p.OperationID
-	return p, p != connect.ResumePoint{}, nil
+	return p.ResumePoint, p.ResumePoint != connect.ResumePoint{}, nil
 }
 
 // holds says whether an operation of ours may still hold the bus of the session.
@@ -48,7 +60,7 @@ func (m *memory) Save(p connect.ResumePoint) error {
 	if p.Removed {
 		m.removed = p.OperationID
 	}
-	blob, err := json.Marshal(p)
+	blob, err := json.Marshal(stored{p, p.OperationID != "" && p.OperationID == m.asked})
 	if err != nil {
 		return fmt.Errorf("encode resume point of source %s: %w", m.source, err)
 	}

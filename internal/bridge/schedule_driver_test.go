@@ -9,7 +9,7 @@ import (
 )
 
 func (s *schedule) stopDriver() {
-	s.driverDown = true
+	s.driverDown, s.driverStopped = true, time.Now()
 	s.robbed()
 	s.job.die()
 	if err := s.spark.Stop(); err != nil {
@@ -47,6 +47,9 @@ func (s *schedule) reopenSession() {
 	if !s.driverDown {
 		s.connect()
 	}
+	if last := s.named; last != s.job.sessionID {
+		s.moved[last] = time.Now()
+	}
 	s.nameSession()
 	if s.world.source.RemoteFile == "" {
 		s.down()
@@ -56,6 +59,7 @@ func (s *schedule) reopenSession() {
 
 // nameSession tells where the job's session is.
 func (s *schedule) nameSession() {
+	s.named = s.job.sessionID
 	remote := fmt.Sprintf("sc://%s/;user_id=u;session_id=%s%s", s.spark.Addr(), s.job.sessionID, s.world.limit)
 	if s.world.source.RemoteFile == "" {
 		s.world.source.Remote = configs.ConnectionString(remote)

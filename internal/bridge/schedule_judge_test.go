@@ -139,12 +139,24 @@ func (o *judge) end(r *run, events []listener.Event) {
 			o.last(events[i+1:])
 		}
 	}
-	if moved := o.s.world.source.RemoteFile != "" && r.session != o.s.job.sessionID; moved {
-		return // a bridge that moves on knows nothing of the end of what it leaves
-	}
-	if ends == 0 && !r.ended.IsZero() && r.ended.Before(o.lastCalm().from) {
+	if ends == 0 && !r.ended.IsZero() && o.known(r) {
 		o.report("%s ended at %s, and no end of it is in the journal", r.id, o.s.since(r.ended))
 	}
+}
+
+// known says whether the bridge must know that a run which it has met has ended. Of a
+// session that it has left it knows what it saw before; when it leaves it asks once
+// more, which may meet trouble. That a session was closed the server knows for as long as
+// it lives.
+func (o *judge) known(r *run) bool {
+	moved := o.s.moved[r.session]
+	if moved.IsZero() || r.closed && o.s.driverStopped.Before(r.ended) {
+		return r.ended.Before(o.lastCalm().from) && moved.Before(o.lastCalm().from)
+	}
+	if !o.s.blind.touch(span{r.ended.Add(-settling), moved.Add(slack)}) {
+		return true
+	}
+	return slices.ContainsFunc(o.calm, func(w span) bool { return r.ended.Before(w.from) && w.from.Before(moved) })
 }
 
 func (o *judge) lastCalm() span { return o.calm[len(o.calm)-1] }

@@ -15,6 +15,11 @@ func (s spans) cover(at time.Time) bool {
 	return slices.ContainsFunc(s, func(x span) bool { return !at.Before(x.from) && !at.After(x.to) })
 }
 
+// touch says whether one of the spans has a moment in common with another.
+func (s spans) touch(other span) bool {
+	return slices.ContainsFunc(s, func(x span) bool { return !x.to.Before(other.from) && !x.from.After(other.to) })
+}
+
 // between are the times longer than settle that no span covers, without that much at
 // their beginning.
 func (s spans) between(from time.Time, settle time.Duration) spans {

@@ -37,6 +37,11 @@ func between(shortest, longest time.Duration) func(*rand.Rand) time.Duration {
 	return func(rng *rand.Rand) time.Duration { return shortest + rand64(rng, longest-shortest) }
 }
 
+// soonOr is half the time less than the bridge takes to look at anything.
+func soonOr(longest time.Duration) func(*rand.Rand) time.Duration {
+	return func(rng *rand.Rand) time.Duration { return rand64(rng, pick(rng, 2*time.Second, longest)) }
+}
+
 // noTime is the end of what is over as soon as it has begun.
 func noTime(*rand.Rand) time.Duration { return 0 }
 
@@ -74,7 +79,7 @@ func troubles() []trouble {
 		{"quick", 4, noTime, func(s *schedule, t step) { s.job.quick(t.n) }, nil},
 		{"burst-kill", 3, between(time.Second, time.Minute), func(s *schedule, t step) { s.job.burst(t.n); s.kill() }, up},
 		{"flood", 3, between(6*time.Minute, 9*time.Minute), func(s *schedule, t step) { s.kill(); s.job.burst(keptDocuments + t.n) }, up},
-		{"close", 2, between(time.Second, 3*time.Minute), func(s *schedule, _ step) { s.closeSession() }, func(s *schedule, _ step) { s.reopenSession() }},
+		{"close", 4, soonOr(3 * time.Minute), func(s *schedule, _ step) { s.closeSession() }, func(s *schedule, _ step) { s.reopenSession() }},
 		{"disk-full", 2, between(time.Second, 50*time.Second), func(s *schedule, _ step) { s.full.Store(true) }, func(s *schedule, _ step) { s.full.Store(false) }},
 		{"disk-full-long", 2, between(70*time.Second, 5*time.Minute), func(s *schedule, _ step) { s.full.Store(true) }, func(s *schedule, _ step) { s.full.Store(false) }},
 	}

@@ -62,10 +62,14 @@ type schedule struct {
 	// silenced is when a call was last made to hang.
 	silenced time.Time
 	// driverDown says that the driver does not run.
-	driverDown bool
-	troubles   spans // when something was wrong
-	weather    spans // when the bridge could not see what is so
-	foreign    spans // when another client held the bus
+	driverDown    bool
+	troubles      spans                // when something was wrong
+	weather       spans                // when the bridge could not see what is so
+	blind         spans                // the same, without sessions that closed
+	named         string               // the session that the bridge was told
+	driverStopped time.Time            // the last time
+	moved         map[string]time.Time // when it was told of the next one, by session
+	foreign       spans                // when another client held the bus
 }
 
 func TestSchedules(t *testing.T) {
@@ -177,6 +181,9 @@ func (s *schedule) note(t step) {
 	case "hold", "rob", "remove", "swallow", "burst", "quick":
 	default:
 		s.weather = append(s.weather, span{now, end.Add(settling)})
+		if t.kind != "close" {
+			s.blind = append(s.blind, span{now, end})
+		}
 	}
 }
 

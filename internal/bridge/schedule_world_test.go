@@ -22,7 +22,7 @@ type schedworld struct {
 func newSchedule(t *testing.T, seed uint64, met map[string]int) *schedule {
 	rng := rand.New(rand.NewPCG(seed, 0x5ca1ab1e))
 	w := newSchedWorld(t, rng)
-	s := &schedule{t: t, seed: seed, rng: rng, world: w, steps: plan(rng), hit: met, log: &lines{}, root: journalRoot(t), began: time.Now()}
+	s := &schedule{t: t, seed: seed, rng: rng, world: w, steps: plan(rng), hit: met, log: &lines{}, root: journalRoot(t), began: time.Now(), moved: map[string]time.Time{}}
 	s.spark = connecttest.Start(t, w.options)
 	s.job = newJob(s.spark, rand.New(rand.NewPCG(seed, 1)))
 	s.lookout = newLookout(s.job)

@@ -32,8 +32,9 @@ type source struct {
 	// reattaches counts how often the bus was read on.
 	reattaches reattaches
 
-	// session is the one that is followed now.
+	// session is the one that is followed now, and where it is.
 	session *connect.Session
+	where   place
 	// met says that the server has answered once.
 	met bool
 	// taken counts the openings in a row that found the bus taken.
@@ -84,11 +85,13 @@ func (s *source) run(ctx context.Context) error {
 	for {
 		where, err := s.next(ctx, last)
 		if err != nil || ctx.Err() != nil {
+			s.states.stop(ctx)
 			return err
 		}
 		last = where.written
 		err = s.followWhile(ctx, where)
 		if ended(ctx) {
+			s.states.stop(ctx)
 			return nil
 		}
 		if err != nil && (s.cfg.RemoteFile == "" || isUsage(err)) {
@@ -103,6 +106,7 @@ func (s *source) followWhile(ctx context.Context, where place) (err error) {
 		return usage(fmt.Errorf("source %s: %w", s.cfg.Name, err))
 	}
 	defer func() { err = errors.Join(err, s.session.Close()) }()
+	s.where = where
 	s.states.follow(s.session.UserID(), s.session.ID())
 	s.admission.Load().Follow(s.named())
 	s.taken, s.detached = 0, false
@@ -116,7 +120,7 @@ func (s *source) followWhile(ctx context.Context, where place) (err error) {
 	}()
 	err = s.follow(following)
 	if errors.Is(context.Cause(following), errMoved) {
-		s.admission.Load().Part()
+		s.depart(ctx)
 	}
 	stop(nil)
 	<-watched
@@ -146,6 +150,9 @@ func (s *source) turn(ctx context.Context) error {
 		return listener.ErrNotKept
 	}
 	if err := s.awaitSession(ctx); err != nil {
+		return err
+	}
+	if err := s.part(ctx); err != nil {
 		return err
 	}
 	if s.cfg.Mode == configs.ModePoll {

@@ -90,6 +90,17 @@ func (s *states) tell(ctx context.Context, state busState, reason string) {
 	}
 }
 
+// stop tells that a source which does not hold the bus is not followed any more. How one
+// that holds it is left is told where that is done.
+func (s *states) stop(ctx context.Context) {
+	s.mu.Lock()
+	now := s.now
+	s.mu.Unlock()
+	if now.SessionID != "" && now.State != busAttached && now.State != busClosed {
+		s.tell(ctx, busClosed, "the bridge stops")
+	}
+}
+
 // record tells a state if it is news or not in the journal yet, and reports whether
 // it is news; without an error the journal has it.
 func (s *states) record(ctx context.Context, state busState, reason string) (news bool, err error) {
