@@ -104,7 +104,7 @@ func (f *finder) runAtMost(at int, set *bytesOf, most int) int {
 // runUntil returns where the first byte of a set stands from a place on, or where no
 // credential reaches any more.
 func (f *finder) runUntil(at int, stops *bytesOf) int {
-	const longest = 4096
+	const longest = 1024
 	end := min(len(f.text), at+longest)
 	for at < end && !stops[f.text[at]] {
 		at++
