@@ -22,6 +22,7 @@ import (
 	"sparkbridge/configs"
 	"sparkbridge/connect/connecttest"
 	"sparkbridge/internal/bridge"
+	"sparkbridge/internal/tail"
 )
 
 // Every secret of this configuration begins with hush-, and the credential in the events
@@ -270,4 +271,31 @@ func startGuardedNATS(t *testing.T) string {
 		t.Fatal("nats-server did not start")
 	}
 	return s.ClientURL()
+}
+
+// What is printed of a session without a bridge ends up in tickets too.
+func TestTailOfASessionMasks(t *testing.T) {
+	t.Setenv("SPARK_CONNECT_AUTHENTICATE_TOKEN", "")
+	t.Setenv("SPARK_USER", "")
+	spark := connecttest.Start(t, connecttest.Options{Addr: "127.0.0.1:0"})
+	job, err := spark.CreateSession("etl", jobSession)
+	if err != nil {
+		t.Fatal(err)
+	}
+	job.SetQueries(connecttest.Query{ID: "0b21823b-9394-494a-8630-2291245281a7", RunID: "18d69e6f-5afa-4c9d-8f94-3ca41012ce96", Name: "orders"})
+	ctx, stop := context.WithCancel(t.Context())
+	out := &lockedBuffer{}
+	tailed := &tailing{remote: "sc://" + spark.Addr() + "/;user_id=etl;session_id=" + jobSession, bus: true}
+	ended := make(chan error, 1)
+	go func() { ended <- tailed.session(ctx, tailCommand(), &tail.Printer{W: out, JSON: true}) }()
+	soon(t, "the bus is taken", func() bool { return strings.Contains(out.String(), `"attached"`) })
+	job.Terminated(`{"id":"0b21823b-9394-494a-8630-2291245281a7","runId":"18d69e6f-5afa-4c9d-8f94-3ca41012ce96","exception":"boom password=leak-pw","errorClassOnException":null}`)
+	soon(t, "the end is printed", func() bool { return strings.Contains(out.String(), "boom") })
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if text := out.String(); !strings.Contains(text, "boom password=***") || strings.Contains(text, "leak-") {
+		t.Errorf("it prints %s", text)
+	}
 }

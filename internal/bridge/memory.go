@@ -25,8 +25,8 @@ type memory struct {
 
 var _ connect.ResumeStore = (*memory)(nil)
 
-// stored is the stored form of a resume point.
-type stored struct {
+// resume is the stored form of a resume point.
+type resume struct {
 	connect.ResumePoint
 	// Asked says that Spark has been asked for what happened before the operation.
 	Asked bool `json:"asked,omitempty"`
@@ -38,7 +38,7 @@ func (m *memory) Load() (connect.ResumePoint, bool, error) {
 	if err != nil || !ok {
 		return connect.ResumePoint{}, false, err
 	}
-	var p stored
+	var p resume
 	if err := json.Unmarshal(blob, &p); err != nil {
 		return connect.ResumePoint{}, false, fmt.Errorf("decode resume point of source %s: %w", m.source, err)
 	}
@@ -60,7 +60,7 @@ func (m *memory) Save(p connect.ResumePoint) error {
 	if p.Removed {
 		m.removed = p.OperationID
 	}
-	blob, err := json.Marshal(stored{p, p.OperationID != "" && p.OperationID == m.asked})
+	blob, err := json.Marshal(resume{p, p.OperationID != "" && p.OperationID == m.asked})
 	if err != nil {
 		return fmt.Errorf("encode resume point of source %s: %w", m.source, err)
 	}
