@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -287,7 +288,7 @@ func TestTailOfASessionMasks(t *testing.T) {
 	out := &lockedBuffer{}
 	tailed := &tailing{remote: "sc://" + spark.Addr() + "/;user_id=etl;session_id=" + jobSession, bus: true}
 	ended := make(chan error, 1)
-	go func() { ended <- tailed.session(ctx, tailCommand(), &tail.Printer{W: out, JSON: true}) }()
+	go func() { ended <- tailed.session(ctx, &tail.Printer{W: out, JSON: true}, slog.New(slog.DiscardHandler)) }()
 	soon(t, "the bus is taken", func() bool { return strings.Contains(out.String(), `"attached"`) })
 	job.Terminated(`{"id":"0b21823b-9394-494a-8630-2291245281a7","runId":"18d69e6f-5afa-4c9d-8f94-3ca41012ce96","exception":"boom password=leak-pw","errorClassOnException":null}`)
 	soon(t, "the end is printed", func() bool { return strings.Contains(out.String(), "boom") })
