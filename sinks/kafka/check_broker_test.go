@@ -7,20 +7,11 @@ import (
 	"testing"
 
 	"github.com/segmentio/kafka-go"
-
-	"sparkbridge/integration/servers"
 )
 
-// The broker would make topics for whoever asks carelessly.
-func TestCheckFindsTheTopicsAndMakesNone(t *testing.T) {
-	running, err := servers.StartKafka(t.Context(), servers.KafkaOptions{Dir: t.TempDir(), Conf: map[string]string{"auto.create.topics.enable": "true"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(running.Kill)
-	broker := testBroker{Kafka: running}
+func testCheckFindsTheTopicsAndMakesNone(t *testing.T, broker testBroker) {
 	createTopic(t, broker, "etl-events", 3, kafka.ConfigEntry{ConfigName: "max.message.bytes", ConfigValue: "50000"})
-	at := broker.Brokers()[0]
+	at := broker.at("PLAINTEXT")
 	wantFindings(t, checkOf(t.Context(), t, at, "{source}-events"), [3]string{"broker", "ok", at + " answers for a cluster of 1"},
 		[3]string{"topic", "ok", "etl-events is there, with 3 partitions whose leaders answer, for records of up to 49"},
 		[3]string{"topic", "problem", "--create --topic billing-events"})

@@ -22,6 +22,10 @@ import (
 func TestKafka(t *testing.T) {
 	broker := startBroker(t)
 	for name, run := range map[string]func(*testing.T, testBroker){
+		"check":                      testCheckFindsTheTopicsAndMakesNone,
+		"security":                   testSecurity,
+		"topic on request":           testTopicOnRequest,
+		"ambiguous":                  testCountsAmbiguous,
 		"conformance":                testConformance,
 		"order over kills":           testKeepsOrderOverKills,
 		"unknown topic among others": testUnknownTopicAmongOthers,
@@ -32,23 +36,36 @@ func TestKafka(t *testing.T) {
 	}
 }
 
+// Each kind of login is tried by TLS, and its clients are cut off at its door. What
+// becomes of them when the broker itself is killed, testKeepsOrderOverKills tells.
 func testConformance(t *testing.T, broker testBroker) {
+	mutual := Config{Brokers: []string{broker.at("MUTUAL")}, TLS: broker.authority.Client(t, "bridge")}
+	for name, c := range map[string]struct {
+		cfg  Config
+		door *sinktest.Proxy
+	}{
+		"plain":     {broker.user("plain"), broker.doors["SASLTLS"]},
+		"scram 512": {broker.user("scram-sha-512"), broker.doors["SASLTLS"]},
+		"mutual":    {mutual, broker.doors["MUTUAL"]},
+	} {
+		t.Run(name, func(t *testing.T) { conforms(t, broker, c.cfg, c.door) })
+	}
+}
+
+// conforms runs the suite, each case with a topic of its own.
+func conforms(t *testing.T, broker testBroker, cfg Config, door *sinktest.Proxy) {
 	const partitions = 3
-	cases := 0
 	sinktest.Run(t, func(t *testing.T) sinktest.Harness {
-		cases++
-		topic := fmt.Sprintf("case-%d", cases)
+		topic := strings.NewReplacer("/", "-", "'", "").Replace(t.Name())
 		createTopic(t, broker, topic, partitions)
 		read := &reader{broker: broker.Brokers()[0], topic: topic, offsets: make([]int64, partitions)}
 		return sinktest.Harness{
-			New:      func(t testing.TB) sinks.Sink { return openSink(t, broker, topic) },
+			New:      func(t testing.TB) sinks.Sink { return openAs(t, cfg, topic) },
 			Received: read.all,
-			Stop:     func(testing.TB) { broker.Kill() },
-			Start:    func(t testing.TB) { restart(t, broker) },
-			Freeze:   func(testing.TB) { broker.Pause() },
-			Thaw:     func(testing.TB) { broker.Resume() },
-			Slow:     broker.proxy.Slow,
-			Limit:    1_048_588,
+			Stop:     door.Stop, Start: door.Start,
+			Freeze: door.Freeze, Thaw: door.Thaw,
+			Slow:  door.Slow,
+			Limit: 1_048_588,
 		}
 	})
 }
@@ -72,22 +89,22 @@ func deliverAll(t *testing.T, sink *Sink, events []listener.Event, after func(le
 }
 
 func testKeepsOrderOverKills(t *testing.T, broker testBroker) {
-	const total, queries, partitions = 20_000, 5, 3
+	const total, queries, partitions, kills = 20_000, 5, 3, 2
 	createTopic(t, broker, "killed", partitions)
 	events := make([]listener.Event, total)
 	for i := range events {
 		events[i] = progress(string(rune('a'+i%queries)), i/queries)
 	}
-	var kills sync.WaitGroup
-	next := total * 4 / 5
-	deliverAll(t, openSink(t, broker, "killed"), events, func(left int) {
-		if left < next { // while the next batch is written
-			next -= total / 5
-			kills.Wait()
-			kills.Go(func() { broker.Kill(); restart(t, broker) })
+	var killing sync.WaitGroup
+	next := total - total/(kills+1)
+	deliverAll(t, openAs(t, broker.user("scram-sha-512"), "killed"), events, func(left int) {
+		if left > 0 && left < next { // while the next batch is written
+			next -= total / (kills + 1)
+			killing.Wait()
+			killing.Go(func() { broker.Kill(); restart(t, broker) })
 		}
 	})
-	kills.Wait()
+	killing.Wait()
 
 	read := &reader{broker: broker.Brokers()[0], topic: "killed", offsets: make([]int64, partitions)}
 	got, err := read.all(t.Context())
@@ -129,7 +146,7 @@ func testUnknownTopicAmongOthers(t *testing.T, broker testBroker) {
 	if acked != 2 || !errors.Is(err, kafka.UnknownTopicOrPartition) {
 		t.Fatalf("acked %d, err %v", acked, err)
 	}
-	for _, part := range []string{"query-b", broker.Brokers()[0], "kafka-topics.sh"} {
+	for _, part := range []string{"query-b", broker.at("PLAINTEXT"), "kafka-topics.sh"} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("%q does not mention %q", err, part)
 		}
