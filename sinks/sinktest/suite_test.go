@@ -1,8 +1,8 @@
 package sinktest
 
 import (
-	"context"
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net"

@@ -3,7 +3,6 @@ package webhook_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	"time"
 
 	"sparkbridge/sinks"
-	"sparkbridge/sinks/sinktest"
 	"sparkbridge/sinks/webhook"
 )
 
@@ -116,21 +114,4 @@ func TestStopEndsGathering(t *testing.T) {
 	if took := time.Since(began); took > 20*time.Second || acked == 1 && err != nil {
 		t.Errorf("%d acknowledged after %s, %v", acked, took, err)
 	}
-}
-
-func TestConformanceOfBatches(t *testing.T) {
-	sinktest.Run(t, func(t *testing.T) sinktest.Harness {
-		server := newReceiver(t)
-		server.batch = true
-		proxy := sinktest.NewProxy(t, server.Listener.Addr().String())
-		return sinktest.Harness{
-			New: func(t testing.TB) sinks.Sink {
-				return newSink(t, webhook.Config{URL: fmt.Sprintf("http://%s/events", proxy.Addr()), Timeout: 3 * time.Second, Batch: webhook.Batch{MaxEvents: 100}})
-			},
-			Received: server.received,
-			Stop:     proxy.Stop, Start: proxy.Start,
-			Freeze: proxy.Freeze, Thaw: proxy.Thaw,
-			Slow: proxy.Slow,
-		}
-	})
 }

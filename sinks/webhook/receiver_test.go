@@ -3,6 +3,7 @@ package webhook_test
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -15,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
 	"sparkbridge/sinks"
 	"sparkbridge/sinks/sinktest"
 	"sparkbridge/sinks/webhook"
@@ -22,12 +25,17 @@ import (
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// receiver is a real HTTP server that keeps what is posted to it. It answers at
-// once and reads the events only when it is asked for them.
+// receiver is a real HTTP server that keeps what is posted to it, by those whom it knows:
+// by TLS with a certificate, a token and a signature. It answers at once and reads the
+// events only when it is asked for them.
 type receiver struct {
 	*httptest.Server
+	authority *sinktest.Authority
+	signed    *standardwebhooks.Webhook
+
 	mu       sync.Mutex
 	posts    []post // not read yet
+	strange  int    // requests of those whom it does not know
 	batch    bool   // each has several events
 	messages []sinktest.Message
 }
@@ -37,14 +45,33 @@ type post struct {
 	body   []byte
 }
 
+var receiverKey = secret("k", 32)
+
 func newReceiver(t testing.TB) *receiver {
-	r := &receiver{}
-	r.Server = httptest.NewServer(r)
+	t.Helper()
+	signed, err := standardwebhooks.NewWebhook(receiverKey.Reveal())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &receiver{authority: sinktest.NewAuthority(t), signed: signed}
+	r.Server = httptest.NewUnstartedServer(r)
+	r.TLS = r.authority.Server(t, "hooks.test")
+	r.TLS.ClientAuth = tls.RequireAndVerifyClientCert
+	r.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, 0)
+	r.StartTLS()
 	t.Cleanup(func() {
 		r.CloseClientConnections()
 		r.Close()
 	})
 	return r
+}
+
+// known is what a sink needs to be known to the receiver, at an address.
+func (r *receiver) known(t testing.TB, address string) webhook.Config {
+	return webhook.Config{
+		URL: "https://" + address + "/events", Timeout: 2 * time.Second,
+		TLS: r.authority.Client(t, "bridge"), Bearer: "t0k", Secret: receiverKey,
+	}
 }
 
 func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
@@ -54,6 +81,11 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if req.Header.Get("Authorization") != "Bearer t0k" || r.signed.Verify(body, req.Header) != nil {
+		r.strange++
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
 	r.posts = append(r.posts, post{req.Header, body})
 	w.WriteHeader(http.StatusNoContent)
 }
@@ -61,6 +93,9 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 func (r *receiver) received(context.Context) ([]sinktest.Message, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.strange > 0 {
+		return nil, fmt.Errorf("%d requests without a valid token and signature", r.strange)
+	}
 	for _, p := range r.posts {
 		each := []post{p}
 		if r.batch {
@@ -126,19 +161,28 @@ func read(p post) (sinktest.Message, error) {
 }
 
 func TestConformance(t *testing.T) {
+	sinktest.Run(t, func(t *testing.T) sinktest.Harness { return newReceiver(t).harness(t, webhook.Batch{}) })
+}
+
+func TestConformanceOfBatches(t *testing.T) {
 	sinktest.Run(t, func(t *testing.T) sinktest.Harness {
-		server := newReceiver(t)
-		proxy := sinktest.NewProxy(t, server.Listener.Addr().String())
-		return sinktest.Harness{
-			New: func(t testing.TB) sinks.Sink {
-				return newSink(t, webhook.Config{URL: "http://" + proxy.Addr() + "/events", Timeout: 3 * time.Second})
-			},
-			Received: server.received,
-			Stop:     proxy.Stop, Start: proxy.Start,
-			Freeze: proxy.Freeze, Thaw: proxy.Thaw,
-			Slow: proxy.Slow,
-		}
+		r := newReceiver(t)
+		r.batch = true
+		return r.harness(t, webhook.Batch{MaxEvents: 100})
 	})
+}
+
+func (r *receiver) harness(t *testing.T, batch webhook.Batch) sinktest.Harness {
+	proxy := sinktest.NewProxy(t, r.Listener.Addr().String())
+	cfg := r.known(t, proxy.Addr())
+	cfg.Batch = batch
+	return sinktest.Harness{
+		New:      func(t testing.TB) sinks.Sink { return newSink(t, cfg) },
+		Received: r.received,
+		Stop:     proxy.Stop, Start: proxy.Start,
+		Freeze: proxy.Freeze, Thaw: proxy.Thaw,
+		Slow: proxy.Slow,
+	}
 }
 
 func newSink(t testing.TB, cfg webhook.Config) *webhook.Sink {
