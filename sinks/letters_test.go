@@ -365,6 +365,41 @@ func TestADestinationThatIsDownIsNeverGivenUp(t *testing.T) {
 	}
 }
 
+// An event that failed alone before its destination went down is given up only once
+// others go through again.
+func TestWhatIsSetAsideOutlastsAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var down atomic.Bool
+		s := &script{deliver: poisoned(func(e *listener.Event) error {
+			if e.Sequence == 2 || down.Load() {
+				return errPoison
+			}
+			return nil
+		})}
+		s.fed = make(chan any, 1)
+		s.fed <- lanes(4, 8)
+		b := &box{}
+		w, stop := s.run(t, b, nil)
+		time.Sleep(10 * time.Minute)
+		if state := w.State(); state.Aside != 2 {
+			t.Errorf("state %+v, want 2 and 6 aside", state)
+		}
+		down.Store(true)
+		for n := range uint64(6 * 60) {
+			s.fed <- []listener.Event{{Sequence: 9 + n, QueryID: fmt.Sprint("q", n%3*2)}}
+			time.Sleep(time.Minute)
+		}
+		if got := b.sequences(t); len(got) != 0 {
+			t.Errorf("given up while all failed: %v", got)
+		}
+		down.Store(false)
+		time.Sleep(10 * time.Minute)
+		if err := stop(); err != nil || fmt.Sprint(b.sequences(t)) != "[2]" || len(s.delivered()) != 7+6*60 {
+			t.Errorf("stopped with %v, letters %v, %d delivered", err, b.sequences(t), len(s.delivered()))
+		}
+	})
+}
+
 // Where there is no other query, events behind the failing one show that it is to blame.
 func TestTheOnlyQueryIsNotBlockedForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -70,7 +70,8 @@ func TestAReplayGoesFirstAndIsFinished(t *testing.T) {
 		}}
 		s.fed = make(chan any, 1)
 		s.fed <- all[8:]
-		w, stop := s.run(t, b, func(o *sinks.Options) { o.MaxAge = time.Nanosecond; o.Match.Queries = []string{"q*"} })
+		time.Sleep(time.Hour) // a replay knows no age
+		w, stop := s.run(t, b, func(o *sinks.Options) { o.MaxAge = time.Minute; o.Match.Queries = []string{"q*"} })
 		synctest.Wait()
 		if got := fmt.Sprint(marks[:5]); got != "[2r1 3r1 4r1 5r1 7r2]" || len(b.replays) != 0 {
 			t.Errorf("delivered %s, replays left %v", got, b.replays)
