@@ -23,13 +23,13 @@ type survey struct {
 	tornBytes int64
 }
 
-// examine reads a directory without changing it, and checks that what is there
+// examine reads a directory without changing it (how says what its state is opened for), and checks that what is there
 // belongs together.
-func examine(dir string) (s survey, err error) {
+func examine(dir string, how access) (s survey, err error) {
 	if s.segments, err = listSegments(dir); err != nil {
 		return s, err
 	}
-	s.db, s.facts, err = openState(dir)
+	s.db, s.facts, err = openState(dir, how)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && len(s.segments) == 0:
 		return s, errNew
@@ -103,5 +103,5 @@ func (j *Journal) create() (s survey, err error) {
 	if err := createState(j.disk, j.dir, rand.Uint64()); err != nil {
 		return s, err
 	}
-	return examine(j.dir)
+	return examine(j.dir, toWrite)
 }

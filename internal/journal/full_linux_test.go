@@ -10,6 +10,34 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// A copy on a medium that cannot be written is looked at all the same.
+func TestLookingWritesNothing(t *testing.T) {
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"); err != nil {
+		t.Skipf("needs the right to mount a tmpfs: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := os.CopyFS(dir, os.DirFS(goldenDir)); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := Verify(dir); err != nil || r.Next != 21 {
+		t.Errorf("Verify: %+v, %v", r, err)
+	}
+	if kept, err := Inspect(dir); err != nil || kept.Cursors["events"] != 15 {
+		t.Errorf("Inspect: %+v, %v", kept, err)
+	}
+	if v, err := Look(dir); err != nil {
+		t.Errorf("Look: %v, %v", v, err)
+	}
+}
+
 // A file system that is really full: appends fail, nothing is lost, and room
 // makes the journal go on.
 func TestAFullFileSystem(t *testing.T) {

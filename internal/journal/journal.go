@@ -138,7 +138,7 @@ func (j *Journal) load() error {
 	if err := removeTemps(j.dir); err != nil {
 		return err
 	}
-	s, err := examine(j.dir)
+	s, err := examine(j.dir, toWrite)
 	if errors.Is(err, errNew) {
 		if s, err = j.create(); err != nil {
 			return err

@@ -3,6 +3,7 @@ package journal
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -22,18 +23,41 @@ func lockDir(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("write to journal directory %s (journal.dir must name a directory that this user may write to): %w", dir, err)
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		defer f.Close() //nolint:errcheck // nothing was written
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, fmt.Errorf("lock %s%s: %w: stop the other bridge or give this one a journal.dir of its own", dir, holder(path), ErrLocked)
-		}
-		return nil, fmt.Errorf("lock %s: %w", path, err)
+	if err := flock(f, unix.LOCK_EX); err != nil {
+		return nil, errors.Join(err, f.Close())
 	}
 	// The pid is for people only; failing to note it is no reason to stop.
 	if f.Truncate(0) == nil {
 		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
 	}
 	return f, nil
+}
+
+// lockToLook keeps writers out of the directory until unlock is called, and changes
+// nothing in it. One without a lock, a copy, is nobody's.
+func lockToLook(dir string) (unlock func(), err error) {
+	f, err := os.Open(filepath.Join(dir, lockName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return func() {}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open lock: %w", err)
+	}
+	if err := flock(f, unix.LOCK_SH); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return func() { _ = f.Close() }, nil // nothing was written
+}
+
+func flock(f *os.File, kind int) error {
+	err := unix.Flock(int(f.Fd()), kind|unix.LOCK_NB)
+	switch {
+	case errors.Is(err, unix.EWOULDBLOCK):
+		return fmt.Errorf("lock %s%s: %w: stop the other bridge or give this one a journal.dir of its own", filepath.Dir(f.Name()), holder(f.Name()), ErrLocked)
+	case err != nil:
+		return fmt.Errorf("lock %s: %w", f.Name(), err)
+	}
+	return nil
 }
 
 // held returns ErrGone when the directory has another lock than ours by now, or none.

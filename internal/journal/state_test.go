@@ -229,7 +229,7 @@ func stateIsRight(t *testing.T, dir string, b []byte) bool {
 	if err := os.WriteFile(filepath.Join(dir, stateName), b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	db, facts, err := openState(dir)
+	db, facts, err := openState(dir, toWrite)
 	if err != nil {
 		var damage *DamageError
 		var version *VersionError

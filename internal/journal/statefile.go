@@ -56,12 +56,20 @@ func createState(d disk, dir string, journal uint64) error {
 	return d.syncDir(dir)
 }
 
+// access says what a directory is opened for.
+type access bool
+
+const (
+	toWrite access = false
+	toLook  access = true // nothing in it is changed, and it may be read-only
+)
+
 // openState opens the state of a directory and reads all of it once. Without a
 // file the error is fs.ErrNotExist.
 //
 // After checkPages nothing should make bbolt panic, or its memory map fault; if
 // something does, it is damage all the same.
-func openState(dir string) (db *bolt.DB, facts stateFacts, err error) {
+func openState(dir string, how access) (db *bolt.DB, facts stateFacts, err error) {
 	path := filepath.Join(dir, stateName)
 	if b, err := os.ReadFile(path); err != nil {
 		return nil, facts, fmt.Errorf("open state: %w", err)
@@ -76,7 +84,7 @@ func openState(dir string) (db *bolt.DB, facts stateFacts, err error) {
 			abandon(file)
 		}
 	}()
-	opened, err := openBoltWith(path, func(name string, flag int, mode os.FileMode) (*os.File, error) {
+	opened, err := openBoltWith(path, how, func(name string, flag int, mode os.FileMode) (*os.File, error) {
 		var err error
 		file, err = os.OpenFile(name, flag&^os.O_CREATE, mode)
 		return file, err
@@ -112,9 +120,9 @@ func stateOpenError(path string, err error) error {
 	return &DamageError{path, -1, err.Error()} // bbolt's untyped complaints about size and page size
 }
 
-func openBolt(path string) (*bolt.DB, error) { return openBoltWith(path, os.OpenFile) }
+func openBolt(path string) (*bolt.DB, error) { return openBoltWith(path, toWrite, os.OpenFile) }
 
-func openBoltWith(path string, open func(string, int, os.FileMode) (*os.File, error)) (*bolt.DB, error) {
+func openBoltWith(path string, how access, open func(string, int, os.FileMode) (*os.File, error)) (*bolt.DB, error) {
 	// The directory is locked, so nobody but a stray tool can hold the file.
 	return bolt.Open(path, 0o600, &bolt.Options{
 		Timeout:      time.Second,
@@ -123,6 +131,7 @@ func openBoltWith(path string, open func(string, int, os.FileMode) (*os.File, er
 		// good pages be overwritten. Without it bbolt finds them by itself.
 		NoFreelistSync: true,
 		OpenFile:       open,
+		ReadOnly:       how == toLook,
 	})
 }
 

@@ -21,12 +21,12 @@ func Verify(dir string) (Report, error) {
 	if _, err := os.Stat(dir); err != nil {
 		return Report{}, fmt.Errorf("verify journal: %w", err)
 	}
-	lock, err := lockDir(dir)
+	unlock, err := lockToLook(dir)
 	if err != nil {
 		return Report{}, err
 	}
-	defer lock.Close() //nolint:errcheck // nothing was written
-	s, err := examine(dir)
+	defer unlock()
+	s, err := examine(dir, toLook)
 	if errors.Is(err, errNew) || err == nil && len(s.segments) == 0 {
 		return Report{First: 1, Next: 1}, closeState(s)
 	} else if err != nil {

@@ -126,12 +126,12 @@ func Inspect(dir string) (kept Kept, err error) {
 	if _, err := os.Stat(dir); err != nil {
 		return kept, fmt.Errorf("inspect journal: %w", err)
 	}
-	lock, err := lockDir(dir)
+	unlock, err := lockToLook(dir)
 	if err != nil {
 		return kept, err
 	}
-	defer lock.Close() //nolint:errcheck // nothing was written
-	db, _, err := openState(dir)
+	defer unlock()
+	db, _, err := openState(dir, toLook)
 	if err != nil {
 		return kept, err
 	}
