@@ -77,3 +77,13 @@ func TestAmbiguous(t *testing.T) {
 		t.Errorf("%d counted, want 2", got)
 	}
 }
+
+// A broker that knows the user by several mechanisms would not tell one from another.
+func TestMechanisms(t *testing.T) {
+	for written, want := range map[string]string{"plain": "PLAIN", "scram-sha-256": "SCRAM-SHA-256", "scram-sha-512": "SCRAM-SHA-512"} {
+		mechanism, err := SASL{Mechanism: written, Username: "u", Password: "p"}.mechanism()
+		if err != nil || mechanism.Name() != want {
+			t.Errorf("%s is %v, %v", written, mechanism, err)
+		}
+	}
+}
