@@ -3,8 +3,12 @@
 package nats
 
 import (
+	"math/rand/v2"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"sparkbridge/listener"
 )
@@ -22,14 +26,23 @@ func TestKeepsOrderOverKills(t *testing.T) {
 	cfg := server.sink
 	cfg.URL, cfg.JetStream = server.URL(), true
 	sink := newSink(t, cfg)
+	var done atomic.Int64
 	var killing sync.WaitGroup
-	for part := range kills + 1 {
-		deliverAll(t.Context(), t, sink, events[part*total/(kills+1):(part+1)*total/(kills+1)])
-		killing.Wait()
-		if part < kills {
-			killing.Go(func() { server.Kill(); restart(t, server) })
+	killing.Go(func() {
+		for k := range int64(kills) {
+			for done.Load() < (k+1)*total/(kills+1) && t.Context().Err() == nil {
+				<-time.After(time.Millisecond)
+			}
+			<-time.After(rand.N(10 * time.Millisecond)) // at any place of a window
+			server.Kill()
+			restart(t, server)
 		}
+	})
+	for part := range slices.Chunk(events, maxWindow) {
+		deliverAll(t.Context(), t, sink, part)
+		done.Add(int64(len(part)))
 	}
+	killing.Wait()
 	stored, err := readStream(t.Context(), server.jetstream(t))
 	if err != nil {
 		t.Fatal(err)
