@@ -165,6 +165,39 @@ func TestALostLastBatchIsFound(t *testing.T) {
 
 // Where a run begins nobody knows, so its first batch is asked for although the start
 // was seen: a lost one leaves no jump.
+// The question for a lost last batch is asked again after a crash, since it may not have
+// been answered before.
+func TestALostLastBatchIsFoundAfterACrash(t *testing.T) {
+	for name, next := range map[string]Raw{"idle": idleOf("a", 20), "terminated": terminatedOf("a")} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, sp := newScript(), &spark{}
+				f, journal := feedOf(s, sp)
+				s.push("p1", progressOf("a", 0))
+				sp.keeps("a", 0, 1, 2)
+				stop := runFeed(t, f)
+				sp.change(func() { sp.err = errors.New("unavailable") })
+				s.push("p2", next)
+				synctest.Wait()
+				stop()
+				sp.change(func() { sp.err = nil })
+				before := len(*journal)
+				f, got := feedOf(newScript(), sp)
+				for _, e := range (*journal)[:before] {
+					f.Admission.Replay(e)
+				}
+				f.Resumed = true
+				stop = runFeed(t, f)
+				time.Sleep(20 * time.Second)
+				stop()
+				if ids := ids(*got); len(ids) < 2 || ids[0] != "a:progress:1" || ids[1] != "a:progress:2" {
+					t.Errorf("before the crash %v, after it %v", *journal, ids)
+				}
+			})
+		})
+	}
+}
+
 func TestALostFirstBatchIsFound(t *testing.T) {
 	for name, next := range map[string]Raw{"progress": progressOf("a", 8), "idle": idleOf("a", 20), "terminated": terminatedOf("a")} {
 		t.Run(name, func(t *testing.T) {

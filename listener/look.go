@@ -73,12 +73,13 @@ func (f *Feed) sight(q Query) []Event {
 func (f *Feed) catchUp(ctx context.Context, q Query, origin Origin) []Event {
 	a := f.Admission
 	told := f.recount(ctx, q, origin, inAll)
-	if told.tooLarge && a.marks.HasEnded(q.RunID) {
+	ended := a.marks.HasEnded(q.RunID)
+	if told.tooLarge && ended {
 		told.answered = true // it stays too large
 	}
 	l := a.life(q.RunID)
 	var before *Event
-	if !l.Owed && origin != OriginPoll {
+	if !l.Owed && !ended && origin != OriginPoll {
 		before = &Event{Kind: Idle, Time: l.Last.Add(1)}
 	}
 	if told.answered {

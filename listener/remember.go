@@ -34,6 +34,9 @@ func (a *Admission) Replay(e Event) {
 	a.marks.Started(e.RunID)
 	a.join(&e)
 	l := a.life(e.RunID)
+	if e.Origin == OriginBus && (e.Kind == Idle || e.Kind == Terminated) {
+		l.Holey = true // whether Spark was asked for a lost last batch is not known
+	}
 	l.UserID, l.SessionID = e.UserID, e.SessionID
 	if e.Name != "" {
 		l.Name = e.Name
