@@ -10,8 +10,9 @@ import (
 
 // trial is what is known of a query whose first event fails alone.
 type trial struct {
-	since    time.Time // of the first failure alone
-	last     time.Time // of the last one
+	since    time.Time     // of the first failure alone
+	last     time.Time     // of the last one
+	alone    time.Duration // for how long it has failed while others went through
 	attempts int
 	err      error
 	round    int // in which it was tried last, while it is not clear who is to blame
@@ -35,10 +36,10 @@ func (t *trial) failed(err error) {
 }
 
 // letter is what becomes of an event of the trial that is given up.
-func (t *trial) letter(e listener.Event) Letter {
+func (t *trial) letter(e listener.Event, alone time.Duration) Letter {
 	return Letter{
 		Event: e, Cause: CauseAlone, Attempts: t.attempts,
-		Reason: fmt.Sprintf("failed alone for %s while others went through: %v", time.Since(t.since).Round(time.Second), t.err),
+		Reason: fmt.Sprintf("failed alone for %s while others went through: %v", alone.Round(time.Second), t.err),
 	}
 }
 
@@ -49,12 +50,12 @@ func (p *pass) failedAlone(ctx context.Context, lane string, err error) {
 	p.suspects, p.whole = 0, 0
 	t := p.failing[lane]
 	if t == nil {
-		t = &trial{}
+		t = &trial{alone: p.blamed[lane]}
 		p.failing[lane] = t
 	}
 	t.failed(err)
 	t.round = p.round
-	if p.onlyLane(lane) && p.overdue(t) {
+	if p.onlyLane(lane) && p.overdue(time.Since(t.since)) {
 		if n := p.tryBehind(ctx, t, p.ready); n > 0 {
 			p.leave(0, n)
 			delete(p.failing, lane)
@@ -76,8 +77,8 @@ func (p *pass) onlyLane(lane string) bool {
 	return len(p.aside) == 0
 }
 
-func (p *pass) overdue(t *trial) bool {
-	return p.w.o.GiveUp > 0 && p.w.o.Letters != nil && time.Since(t.since) >= p.w.o.GiveUp
+func (p *pass) overdue(failing time.Duration) bool {
+	return p.w.o.GiveUp > 0 && p.w.o.Letters != nil && failing >= p.w.o.GiveUp
 }
 
 // tryBehind tries an event of the same query behind the one that fails, for want of
@@ -97,7 +98,7 @@ func (p *pass) tryBehind(ctx context.Context, t *trial, events []listener.Event)
 	}
 	letters := make([]Letter, t.behind)
 	for i := range letters {
-		letters[i] = t.letter(events[i])
+		letters[i] = t.letter(events[i], time.Since(t.since))
 	}
 	if !p.bury(ctx, letters...) {
 		return 0
@@ -157,6 +158,7 @@ func (p *pass) try(ctx context.Context, t *trial) {
 		p.ledger.settle(e.Sequence)
 		p.w.note(func(s *State) { s.Delivered++ })
 		p.success = time.Now()
+		delete(p.blamed, e.PartitionKey())
 		p.end(t, 1, true)
 	case ctx.Err() != nil:
 	case IsStopped(err):
@@ -168,17 +170,22 @@ func (p *pass) try(ctx context.Context, t *trial) {
 	}
 }
 
-// failedAgain gives an event up that fails alone for too long, if others have gone
-// through since it failed before.
+// failedAgain gives an event up that has failed alone for too long. Only the time counts
+// in which others went through: while all fail, the destination is to blame. The next
+// event of the query need not fail for as long again, unless one has gone through.
 func (p *pass) failedAgain(ctx context.Context, t *trial, err error) {
 	others := p.success.After(t.last)
+	if others {
+		t.alone += time.Since(t.last)
+	}
 	t.failed(err)
 	p.w.apart.fail(err, "id", t.events[0].ID, "sequence", t.events[0].Sequence)
 	switch {
-	case p.overdue(t) && others:
-		p.end(t, 1, p.bury(ctx, t.letter(t.events[0])))
+	case others && p.overdue(t.alone):
+		p.blamed[t.events[0].PartitionKey()] = t.alone
+		p.end(t, 1, p.bury(ctx, t.letter(t.events[0], t.alone)))
 		return
-	case p.overdue(t) && len(p.ready) == 0:
+	case p.overdue(time.Since(t.since)) && len(p.ready) == 0:
 		if n := p.tryBehind(ctx, t, t.events); n > 0 {
 			p.end(t, n, true)
 			return

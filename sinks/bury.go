@@ -2,6 +2,7 @@ package sinks
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -16,6 +17,19 @@ func (p *pass) bury(ctx context.Context, letters ...Letter) bool {
 		letters[i].Time = time.Now()
 		letters[i].Event.Replay = ""
 	}
+	if len(letters) > 1 && errors.Is(p.w.o.Letters.Add(letters...), ErrLettersFull) {
+		for i := range letters { // as many as there is room for
+			if !p.buryAll(ctx, letters[i:i+1]) {
+				return false
+			}
+		}
+		return true
+	}
+	return p.buryAll(ctx, letters)
+}
+
+// buryAll makes dead letters at once.
+func (p *pass) buryAll(ctx context.Context, letters []Letter) bool {
 	trouble, woken := outage{log: p.w.log, step: "store dead letter"}, false
 	for {
 		err := p.w.o.Letters.Add(letters...)
@@ -30,6 +44,7 @@ func (p *pass) bury(ctx context.Context, letters ...Letter) bool {
 		p.w.waker.sleep(ctx, fullEvery)
 		if p.w.waker.take() {
 			woken = true
+			p.w.resume()
 			p.w.again = time.Now()
 		}
 		if p.w.isDue() {
@@ -40,7 +55,7 @@ func (p *pass) bury(ctx context.Context, letters ...Letter) bool {
 	if woken {
 		p.w.waker.wake() // for what else was asked for
 	}
-	if trouble.over() {
+	if trouble.over() && !p.w.stopped {
 		p.w.note(func(s *State) { s.Err, s.Since, s.Failures = nil, time.Time{}, 0 })
 	}
 	for _, l := range letters {

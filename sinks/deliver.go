@@ -115,11 +115,9 @@ func (p *pass) pause(ctx context.Context, err error, wait time.Duration) {
 	wait = p.w.failed(err, &p.ready[0], wait)
 	until := time.Now().Add(wait)
 	if p.wantsOthers() {
-		if p.read(ctx, until) != nil {
-			sleep(ctx, time.Until(until)) // what is wrong with the source shows again, when nothing is ready
-		}
+		_ = p.read(ctx, until) // what is wrong with the source shows again, when nothing is ready
 	}
-	sleep(ctx, time.Until(until))
+	p.w.waker.sleep(ctx, time.Until(until))
 }
 
 // wantsOthers tells whether events of other queries would show if it is the

@@ -61,7 +61,7 @@ func (w *Worker) replay(ctx context.Context, r Replay) (err error) {
 	w.note(func(s *State) { s.Replay = r.ID })
 	defer w.note(func(s *State) { s.Replay = "" })
 
-	p := newPass(w, source)
+	p := newPass(w, source, new(ledger))
 	p.replay = r.ID
 	saver := &replaySaver{w: w, replay: r}
 	p.move = saver.move
@@ -69,14 +69,14 @@ func (w *Worker) replay(ctx context.Context, r Replay) (err error) {
 		if w.waker.take() && w.interrupted(ctx, r.ID) {
 			return nil
 		}
+		if w.stopped {
+			break // it goes on when the worker does
+		}
 		done, err := p.turn(ctx)
 		if err != nil {
 			return fmt.Errorf("read events: %w", err)
 		}
-		if w.stopped {
-			break // it goes on when the worker does
-		}
-		if done {
+		if done && !w.stopped {
 			w.log.Info("replay ends", "replay", r.ID)
 			return w.o.Replays.Finish(r.ID)
 		}

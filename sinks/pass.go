@@ -14,6 +14,8 @@ const (
 	// go through, and maxAside what waits behind such events.
 	maxAhead, maxAheadBytes = 1024, 8 << 20
 	maxAside, maxAsideBytes = 8192, 32 << 20
+	// glance is how long it takes at most to see whether the source has something.
+	glance = 10 * time.Millisecond
 )
 
 // pass is one way through events of the journal: the worker's own, or a replay.
@@ -31,9 +33,13 @@ type pass struct {
 	buried map[uint64]bool
 
 	thin   *thinner
-	ledger ledger
+	ledger *ledger
 	moved  uint64
 	ended  bool // the source has no more
+	// current says that the source had nothing when it was last asked: what it brings
+	// from now on is new. Until then only the events themselves tell how late it is.
+	current bool
+	tried   bool // a query that is set aside had the last turn
 
 	ready    []listener.Event
 	suspects int // events in front of ready of which one fails; 0 while none is searched
@@ -42,35 +48,47 @@ type pass struct {
 	round    int
 
 	aside      map[string]*trial
+	blamed     map[string]time.Duration // of queries whose events were given up: how long they had failed alone
 	asideCount int
 	asideBytes int
 	success    time.Time // the last time that something went through
 }
 
-func newPass(w *Worker, source Source) *pass {
+func newPass(w *Worker, source Source, l *ledger) *pass {
 	return &pass{
-		w: w, source: source, thin: newThinner(w.o.ProgressEvery),
-		failing: map[string]*trial{}, aside: map[string]*trial{},
+		w: w, source: source, ledger: l, thin: newThinner(w.o.ProgressEvery),
+		failing: map[string]*trial{}, aside: map[string]*trial{}, blamed: map[string]time.Duration{},
 	}
 }
 
-// turn reads if nothing is ready, or makes one attempt. done says that a source
-// which ends has been gone through. An error means that the source cannot be read;
-// the end of ctx is none.
+// turn reads if nothing is ready, or makes one attempt. Queries that are set aside have
+// every other turn at most, however many of them are due. done says that a source which
+// ends has been gone through. An error means that the source cannot be read; the end of
+// ctx is none.
 func (p *pass) turn(ctx context.Context) (done bool, err error) {
 	defer p.report()
-	p.thin.elapsed(time.Now(), p.admit)
-	switch t := p.dueTrial(time.Now()); {
-	case t != nil:
+	if p.current {
+		p.thin.elapsed(time.Now(), p.admit)
+	}
+	t := p.dueTrial(time.Now())
+	if t != nil && !p.tried {
+		p.tried = true
 		p.try(ctx, t)
+		return false, nil
+	}
+	p.tried = false
+	switch {
 	case len(p.ready) > 0:
 		p.deliver(ctx)
+		return false, nil
 	case p.ended && len(p.aside) == 0:
 		return true, nil
-	default:
-		return false, p.read(ctx, p.nextTime())
 	}
-	return false, nil
+	until, soonest := p.nextTime(), time.Now().Add(glance)
+	if !until.IsZero() && until.Before(soonest) {
+		until = soonest // what lies ready comes first
+	}
+	return false, p.read(ctx, until)
 }
 
 // read waits for events until a time, or until the worker is woken. It reads nothing
@@ -86,17 +104,20 @@ func (p *pass) read(ctx context.Context, until time.Time) error {
 	var lost *LostError
 	switch {
 	case err == nil:
+		p.current = false
 		for _, e := range events {
 			p.take(e)
 		}
 	case errors.As(err, &lost):
 		p.w.log.Error("events lost to retention", "from", lost.From, "to", lost.To)
-		p.ledger.read = max(p.ledger.read, lost.To+1)
+		p.ledger.pass(lost.To)
 	case errors.Is(err, io.EOF):
 		p.ended = true
 		p.thin.flush(p.admit)
 	case waiting.Err() == nil:
 		return err
+	case errors.Is(waiting.Err(), context.DeadlineExceeded):
+		p.current = true
 	}
 	return nil
 }
@@ -108,6 +129,7 @@ func (p *pass) take(e listener.Event) {
 		p.moved = e.Sequence // nothing to tell until something is settled
 	}
 	p.ledger.begin(e.Sequence)
+	p.thin.elapsed(e.Recorded, p.admit)
 	if p.buried[e.Sequence] || !p.w.o.Match.Wants(&e) {
 		p.ledger.settle(e.Sequence)
 		return
@@ -128,6 +150,7 @@ func (p *pass) admit(e listener.Event) {
 func (p *pass) delivered(at, n int) {
 	for _, e := range p.ready[at : at+n] {
 		p.ledger.settle(e.Sequence)
+		delete(p.blamed, e.PartitionKey())
 	}
 	p.leave(at, n)
 	p.w.note(func(s *State) { s.Delivered += uint64(n) })

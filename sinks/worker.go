@@ -110,6 +110,7 @@ type Worker struct {
 	outage  outage
 	apart   outage // of events that fail alone
 	waker   waker
+	ledger  ledger // of its own way through the journal
 	stopped bool
 	again   time.Time // when to look for errands unasked; zero is not at all
 	log     *slog.Logger
@@ -140,6 +141,10 @@ func (w *Worker) State() State {
 	return w.state
 }
 
+// Settled says whether nothing more is to be done for an event: it was delivered, is not
+// wanted, or is among the dead letters. It is false for one that was not read.
+func (w *Worker) Settled(sequence uint64) bool { return w.ledger.settled(sequence) }
+
 // Wake makes the worker look for replays, and for dead letters that are to be tried
 // again.
 func (w *Worker) Wake() { w.waker.wake() }
@@ -160,7 +165,7 @@ func (w *Worker) Run(ctx context.Context) error {
 
 // carry goes through the source, and does between two batches what was asked for.
 func (w *Worker) carry(ctx context.Context) error {
-	p := newPass(w, w.o.Source)
+	p := newPass(w, w.o.Source, &w.ledger)
 	p.move = func(next uint64) {
 		w.note(func(s *State) { s.Next = next })
 		w.cursor.move(next)

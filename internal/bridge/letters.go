@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 
@@ -50,49 +51,48 @@ func (l *letters) Add(added ...sinks.Letter) error {
 
 func (l *letters) add(added []sinks.Letter) error {
 	blobs := make(map[uint64][]byte, len(added))
-	news := 0
+	causes := maps.Clone(l.causes)
 	for _, letter := range added {
 		blob, err := sinks.EncodeLetter(letter)
 		if err != nil {
 			return err
 		}
 		blobs[letter.Event.Sequence] = blob
-		if _, there := l.causes[letter.Event.Sequence]; !there {
-			news++
-		}
+		causes[letter.Event.Sequence] = letter.Cause
 	}
-	room, err := l.makeRoom(news, blobs)
+	room, err := l.makeRoom(causes)
 	if err != nil {
 		return err
+	}
+	for _, sequence := range room {
+		delete(blobs, sequence)
+		delete(causes, sequence)
 	}
 	if err := l.state.Change(journal.ShelfLetters, l.sink, blobs, room...); err != nil {
 		return err
 	}
-	for _, sequence := range room {
-		delete(l.causes, sequence)
-	}
-	for _, letter := range added {
-		l.causes[letter.Event.Sequence] = letter.Cause
-	}
+	l.causes = causes
 	if len(room) > 0 {
 		l.log.Warn("expired dead letters made room for others", "count", len(room), "from", room[0], "to", room[len(room)-1])
 	}
 	return nil
 }
 
-// makeRoom returns which letters must go so that so many fit besides.
-func (l *letters) makeRoom(news int, kept map[uint64][]byte) ([]uint64, error) {
-	excess := len(l.causes) + news - l.max
-	if excess <= 0 || news == 0 {
+// makeRoom returns which of the letters that there are to be must go so that the others
+// fit.
+func (l *letters) makeRoom(causes map[uint64]sinks.Cause) ([]uint64, error) {
+	excess := len(causes) - l.max
+	if excess <= 0 || len(causes) == len(l.causes) {
 		return nil, nil
 	}
 	var expired []uint64
-	for sequence, cause := range l.causes {
-		if _, stays := kept[sequence]; cause == sinks.CauseExpired && !stays {
+	for sequence, cause := range causes {
+		if cause == sinks.CauseExpired {
 			expired = append(expired, sequence)
 		}
 	}
-	if len(expired) < excess {
+	nothingFits := len(l.causes) >= l.max && !slices.Contains(slices.Collect(maps.Values(l.causes)), sinks.CauseExpired)
+	if len(expired) < excess || nothingFits {
 		return nil, fmt.Errorf("%w: there are %d, and dead_letters.max of sink %s is %d; send or drop some (bridge dlq), or raise it",
 			sinks.ErrLettersFull, len(l.causes), l.sink, l.max)
 	}

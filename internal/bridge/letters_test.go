@@ -186,3 +186,29 @@ func TestANewSinkStartsWhereItIsTold(t *testing.T) {
 		}
 	}
 }
+
+// More expired events at once than there is room for: the newest stay, and the sink goes
+// on. What was refused is never dropped for that.
+func TestMoreExpireThanThereIsRoomFor(t *testing.T) {
+	j := openJournal(t, t.TempDir(), journal.Options{})
+	l, err := openLetters(j.State(), "events", 4, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Add(letter(1, sinks.CauseRefused)); err != nil {
+		t.Fatal(err)
+	}
+	var many []sinks.Letter
+	for n := range uint64(10) {
+		many = append(many, letter(2+n, sinks.CauseExpired))
+	}
+	if err := l.Add(many...); err != nil {
+		t.Fatal(err)
+	}
+	if got := sequencesOf(t, l); !slices.Equal(got, []uint64{1, 9, 10, 11}) || l.count() != 4 {
+		t.Errorf("kept %v, counts %d", got, l.count())
+	}
+	if err := l.Add(letter(12, sinks.CauseRefused), letter(13, sinks.CauseRefused), letter(14, sinks.CauseRefused), letter(15, sinks.CauseRefused)); !errors.Is(err, sinks.ErrLettersFull) {
+		t.Errorf("add more than there is room for: %v", err)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"syscall"
 	"time"
 
 	"sparkbridge/internal/journal"
@@ -15,7 +16,7 @@ import (
 func (s *spool) forfeit(ctx context.Context, before uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.note(ctx, min(s.next, before)); err != nil {
+	if err := s.note(ctx, min(s.next, before)); err != nil && !errors.Is(err, syscall.ENOSPC) {
 		return err
 	}
 	if s.next >= before {
@@ -31,8 +32,8 @@ func (s *spool) forfeit(ctx context.Context, before uint64) error {
 		return err
 	}
 	gaps := losses.Gaps(time.Now())
-	if err := s.keep(gaps); err != nil {
-		return err
+	if err := s.keep(gaps); err != nil && !errors.Is(err, syscall.ENOSPC) {
+		return err // a full disk needs what retention frees: until there is room, memory alone knows of the gaps
 	}
 	s.log.Error("events lost to retention: the sink was too far behind", "from", s.next, "to", before-1, "events", events, "runs", len(gaps))
 	s.gone.Add(uint64(events))
@@ -54,6 +55,9 @@ func (s *spool) note(ctx context.Context, before uint64) error {
 	}
 	blobs := map[uint64][]byte{}
 	err = s.each(ctx, from, before, func(e listener.Event) {
+		if s.settled(e.Sequence) {
+			return // others of it wait, this one does not
+		}
 		e.Payload = nil
 		blobs[e.Sequence] = encodeShelved(e)
 	})

@@ -70,15 +70,16 @@ func openOutlet(cfg configs.Sink, sink sinks.Sink, j *journal.Journal, log *slog
 		return nil, errors.Join(err, reader.Close())
 	}
 	watched, again := watch.WatchSink(sink), &replays{journal: j, sink: cfg}
+	worker := sinks.NewWorker(sinks.Options{
+		Name: cfg.Name, Sink: masked(cfg, watched), Source: spool, Cursor: cursor{j.State(), cfg.Name},
+		Retry: sinks.Retry{Initial: cfg.Retry.Initial, Max: cfg.Retry.Max}, Log: log,
+		Match: cfg.Match, ProgressEvery: cfg.ProgressEvery, MaxAge: cfg.MaxAge,
+		GiveUp: cfg.GiveUp, Letters: dead, Replays: again,
+	})
+	spool.settled = worker.Settled
 	return &outlet{
 		name: cfg.Name, kind: kindOf(cfg), reader: reader, sink: sink, state: j.State(), deliveries: watched,
-		cfg: cfg, spool: spool, letters: dead, replays: again,
-		worker: sinks.NewWorker(sinks.Options{
-			Name: cfg.Name, Sink: masked(cfg, watched), Source: spool, Cursor: cursor{j.State(), cfg.Name},
-			Retry: sinks.Retry{Initial: cfg.Retry.Initial, Max: cfg.Retry.Max}, Log: log,
-			Match: cfg.Match, ProgressEvery: cfg.ProgressEvery, MaxAge: cfg.MaxAge,
-			GiveUp: cfg.GiveUp, Letters: dead, Replays: again,
-		}),
+		cfg: cfg, spool: spool, letters: dead, replays: again, worker: worker,
 	}, nil
 }
 

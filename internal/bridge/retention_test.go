@@ -131,8 +131,11 @@ func TestWhatIsForfeitedIsNotHandedOut(t *testing.T) {
 	if err := s.forfeit(t.Context(), last); err != nil {
 		t.Fatal(err)
 	}
-	if left := s.handOut(read); len(left) != 1 || left[0].Sequence != last {
-		t.Errorf("handed out %d events, want the one that is left", len(left))
+	if left := s.handOut(read); len(left) != 2 || left[0].Kind != listener.Gap || left[1].Sequence != last {
+		t.Errorf("handed out %d events, want the gap and then the one that is left", len(left))
+	}
+	if rest := s.takeGaps(); len(rest) != 0 {
+		t.Errorf("the gap is handed out twice: %v", rest)
 	}
 }
 

@@ -28,6 +28,8 @@ type spool struct {
 	match   sinks.Match
 	log     *slog.Logger
 	gone    atomic.Uint64 // events lost since the start
+	// settled says whether the sink is done with an event that was handed out.
+	settled func(sequence uint64) bool
 
 	mu    sync.Mutex
 	next  uint64 // what was not handed out yet begins here
@@ -42,7 +44,8 @@ func openSpool(j *journal.Journal, reader *journal.Reader, sink string, match si
 	if err != nil {
 		return nil, fmt.Errorf("read cursor of sink %s: %w", sink, err)
 	}
-	s := &spool{tape: tape{reader}, journal: j, sink: sink, match: match, log: log.With("sink", sink), next: next, noted: next}
+	s := &spool{tape: tape{reader}, journal: j, sink: sink, match: match, log: log.With("sink", sink), next: next, noted: next,
+		settled: func(uint64) bool { return false }}
 	if err := s.admitLosses(); err != nil {
 		return nil, fmt.Errorf("read losses of sink %s: %w", sink, err)
 	}
@@ -97,7 +100,8 @@ func (s *spool) forfeited(to uint64) bool {
 	return false
 }
 
-// handOut leaves out what was told to be lost while it was read.
+// handOut leaves out what was told to be lost while it was read, and says so first: a
+// cursor that is behind it must not pass what tells of it.
 func (s *spool) handOut(events []listener.Event) []listener.Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,6 +110,9 @@ func (s *spool) handOut(events []listener.Event) []listener.Event {
 	}
 	if n := len(events); n > 0 {
 		s.next = events[n-1].Sequence + 1
+	}
+	if len(s.gaps) > 0 {
+		events, s.gaps = append(s.gaps, events...), nil
 	}
 	return events
 }

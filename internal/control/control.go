@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sparkbridge/sinks"
+	"sparkbridge/sinks/redact"
 )
 
 // Sink is one sink as commands see it.
@@ -79,7 +80,7 @@ func letterOf(sink string, l sinks.Letter) Letter {
 	e := l.Event
 	return Letter{
 		Sink: sink, Sequence: e.Sequence, ID: e.ID, Kind: string(e.Kind), Source: e.Source, QueryID: e.QueryID, RunID: e.RunID, Name: e.Name,
-		Recorded: e.Recorded, Cause: l.Cause, Reason: l.Reason, Attempts: l.Attempts, Time: l.Time, Retry: l.Retry,
+		Recorded: e.Recorded, Cause: l.Cause, Reason: redact.Text(l.Reason), Attempts: l.Attempts, Time: l.Time, Retry: l.Retry,
 	}
 }
 

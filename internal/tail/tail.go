@@ -4,6 +4,7 @@ package tail
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -44,7 +45,8 @@ func (p *Printer) line(event []byte) (string, error) {
 		lines.Event
 		Time time.Time `json:"time"`
 	}
-	if err := json.Unmarshal(event, &e); err != nil {
+	var other *json.UnmarshalTypeError // payloads of kinds that are not known may have any form
+	if err := json.Unmarshal(event, &e); err != nil && !errors.As(err, &other) {
 		return "", err
 	}
 	when := clock(e.Time, time.Now())

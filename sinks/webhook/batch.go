@@ -50,7 +50,7 @@ func (s *Sink) deliverBatches(ctx context.Context, events []listener.Event) (ack
 		var n int
 		n, err = s.postBatch(ctx, batch)
 		acked += n
-		if err == nil && len(batch) < s.batch.MaxEvents {
+		if err == nil && len(events) > 1 && len(batch) < s.batch.MaxEvents {
 			gather(ctx, s.batch.MaxWait)
 		}
 	}

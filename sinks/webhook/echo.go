@@ -26,8 +26,9 @@ func (c Config) echoes(target *url.URL) *strings.Replacer {
 	for _, values := range target.Query() {
 		said = append(said, values...)
 	}
-	if password, ok := target.User.Password(); ok {
-		said = append(said, password, target.User.String(), base64.StdEncoding.EncodeToString([]byte(target.User.Username()+":"+password)))
+	if target.User != nil {
+		password, _ := target.User.Password()
+		said = append(said, password, target.User.Username(), target.User.String(), base64.StdEncoding.EncodeToString([]byte(target.User.Username()+":"+password)))
 	}
 	for _, values := range c.header() {
 		for _, value := range values {
