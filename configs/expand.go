@@ -85,7 +85,11 @@ func (e Environment) variable(inside string) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("cannot read the file of ${%s}: %w", inside, err)
 		}
-		return strings.TrimRight(text, "\r\n"), nil
+		value := strings.TrimRight(text, "\r\n")
+		if value == "" { // half a secret must not turn signing or a login off
+			return "", fmt.Errorf("has ${%s}, and that file is empty: write the value into it, or take the key out", inside)
+		}
+		return value, nil
 	}
 	name, fallback, hasFallback := strings.Cut(inside, ":-")
 	if !variableName.MatchString(name) {

@@ -113,6 +113,9 @@ func TestReadValueFile(t *testing.T) {
 	if _, _, err := env.expand("${file:" + write("large", maxValueBytes+1) + "}"); err == nil || !strings.Contains(err.Error(), "has more than") {
 		t.Errorf("a file without end gave the error %v", err)
 	}
+	if _, _, err := env.expand("${file:" + write("empty", 0) + "}"); err == nil || !strings.Contains(err.Error(), "that file is empty") {
+		t.Errorf("an empty file: %v", err)
+	}
 	if _, _, err := env.expand("${file:" + dir + "}"); err == nil {
 		t.Error("a folder was read")
 	}

@@ -2,6 +2,7 @@ package configs
 
 import (
 	"net"
+	"strconv"
 	"strings"
 )
 
@@ -39,7 +40,10 @@ func (h HTTP) check(p *problems) {
 		return
 	}
 	host, port, err := net.SplitHostPort(h.Listen)
-	if err != nil || port == "" {
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil {
 		p.add(at, "%s is no address: write host:port such as %s, or auto, or off", p.quote(at, h.Listen), DefaultListen)
 		return
 	}

@@ -27,11 +27,13 @@ func TestHTTPAddress(t *testing.T) {
 
 func TestHTTPProblems(t *testing.T) {
 	for listen, want := range map[string]string{
-		"\"4050\"":      "http.listen: \"4050\" is no address",
-		"\"0.0.0.0:1\"": "http.token: is missing",
-		"\":4050\"":     "http.token: is missing",
-		"host.org:1":    "http.token: is missing",
-		"\"\"":          "http.listen",
+		"\"4050\"":            "http.listen: \"4050\" is no address",
+		"\"localhost:http\"":  "is no address",
+		"\"127.0.0.1:99999\"": "is no address",
+		"\"0.0.0.0:1\"":       "http.token: is missing",
+		"\":4050\"":           "http.token: is missing",
+		"host.org:1":          "http.token: is missing",
+		"\"\"":                "http.listen",
 	} {
 		got := problemsOf(t, good+"http: {listen: "+listen+"}\n", environment(nil, nil))
 		if len(got) != 1 || !strings.Contains(got[0], want) {
