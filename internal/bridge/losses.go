@@ -13,12 +13,28 @@ import (
 )
 
 // forfeit gives up what was not handed out of the events before a sequence, and says so.
+// On a full disk memory alone knows of it until there is room: what retention frees is
+// needed there.
 func (s *spool) forfeit(ctx context.Context, before uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.note(ctx, min(s.next, before)); err != nil && !errors.Is(err, syscall.ENOSPC) {
 		return err
 	}
+	if err := s.lose(ctx, before); err != nil {
+		return err
+	}
+	switch err := s.keep(s.unkept); {
+	case err == nil:
+		s.unkept = nil
+	case !errors.Is(err, syscall.ENOSPC):
+		return err
+	}
+	return nil
+}
+
+// lose makes gap events of what was not handed out. The caller holds mu.
+func (s *spool) lose(ctx context.Context, before uint64) error {
 	if s.next >= before {
 		return nil
 	}
@@ -32,43 +48,47 @@ func (s *spool) forfeit(ctx context.Context, before uint64) error {
 		return err
 	}
 	gaps := losses.Gaps(time.Now())
-	if err := s.keep(gaps); err != nil && !errors.Is(err, syscall.ENOSPC) {
-		return err // a full disk needs what retention frees: until there is room, memory alone knows of the gaps
-	}
 	s.log.Error("events lost to retention: the sink was too far behind", "from", s.next, "to", before-1, "events", events, "runs", len(gaps))
 	s.gone.Add(uint64(events))
-	s.gaps = append(s.gaps, gaps...)
+	s.gaps, s.unkept = append(s.gaps, gaps...), append(s.unkept, gaps...)
 	s.next, s.noted = before, before
 	return nil
 }
 
 // note stores what the sink has in hand of the events before a sequence, without the
-// payloads.
+// payloads, and lets go of what it is done with since: the cursor may stay for long
+// behind an event that fails.
 func (s *spool) note(ctx context.Context, before uint64) error {
 	cursor, _, err := s.journal.State().Cursor(s.sink)
 	if err != nil {
 		return err
 	}
-	from := max(s.noted, cursor)
-	if from >= before {
-		return nil
-	}
 	blobs := map[uint64][]byte{}
-	err = s.each(ctx, from, before, func(e listener.Event) {
-		if s.settled(e.Sequence) {
-			return // others of it wait, this one does not
+	if from := max(s.noted, cursor); from < before {
+		err := s.each(ctx, from, before, func(e listener.Event) {
+			if s.settled(e.Sequence) {
+				return // others of it wait, this one does not
+			}
+			e.Payload = nil
+			blobs[e.Sequence] = encodeShelved(e)
+		})
+		if err != nil {
+			return err
 		}
-		e.Payload = nil
-		blobs[e.Sequence] = encodeShelved(e)
-	})
-	if err != nil {
+	}
+	done := func(sequence uint64) bool { return sequence < cursor || s.settled(sequence) }
+	if err := s.replace(journal.ShelfReading, done, blobs); err != nil {
 		return err
 	}
-	if err := s.replace(journal.ShelfReading, cursor, blobs); err != nil {
-		return err
-	}
-	s.noted = before
+	s.noted = max(s.noted, before)
 	return nil
+}
+
+// tidy lets go of what was delivered, so that the next bridge does not name it as lost.
+func (s *spool) tidy(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.note(ctx, 0)
 }
 
 // each calls fn with the events of a range that the sink wants and the journal has.
@@ -143,20 +163,19 @@ func (s *spool) keep(gaps []listener.Event) error {
 	for _, e := range gaps {
 		blobs[e.Sequence] = encodeShelved(e)
 	}
-	return s.replace(journal.ShelfLosses, cursor, blobs)
+	return s.replace(journal.ShelfLosses, func(sequence uint64) bool { return sequence < cursor }, blobs)
 }
 
-// replace puts events on a shelf, and takes away those before the cursor.
-func (s *spool) replace(shelf journal.Shelf, cursor uint64, blobs map[uint64][]byte) error {
+// replace puts events on a shelf, and takes away those that are done with.
+func (s *spool) replace(shelf journal.Shelf, done func(sequence uint64) bool, blobs map[uint64][]byte) error {
 	var old []uint64
 	err := s.journal.State().Each(shelf, s.sink, 0, func(sequence uint64, _ []byte) error {
-		if sequence >= cursor {
-			return errEnough
+		if done(sequence) {
+			old = append(old, sequence)
 		}
-		old = append(old, sequence)
 		return nil
 	})
-	if err != nil && !errors.Is(err, errEnough) {
+	if err != nil || len(old)+len(blobs) == 0 {
 		return err
 	}
 	return s.journal.State().Change(shelf, s.sink, blobs, old...)

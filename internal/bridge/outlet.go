@@ -115,7 +115,7 @@ func newSink(cfg configs.Sink, labels sinks.Labels, version string, log *slog.Lo
 // run delivers until ctx ends. An error means that the journal cannot be read.
 func (o *outlet) run(ctx context.Context) error {
 	err := o.worker.Run(ctx)
-	err = errors.Join(err, o.sink.Close(), o.reader.Close())
+	err = errors.Join(err, o.spool.tidy(context.WithoutCancel(ctx)), o.sink.Close(), o.reader.Close())
 	if ctx.Err() == nil && err != nil {
 		return broken(err)
 	}

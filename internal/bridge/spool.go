@@ -35,6 +35,8 @@ type spool struct {
 	next  uint64 // what was not handed out yet begins here
 	noted uint64 // what was handed out is noted up to here
 	gaps  []listener.Event
+	// unkept are gaps that are not stored yet, for want of room.
+	unkept []listener.Event
 }
 
 var _ sinks.Source = (*spool)(nil)
