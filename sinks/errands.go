@@ -63,7 +63,7 @@ func (w *Worker) replay(ctx context.Context, r Replay) (err error) {
 
 	p := newPass(w, source, new(ledger))
 	p.replay = r.ID
-	saver := &replaySaver{w: w, replay: r}
+	saver := &replaySaver{w: w, pass: p, replay: r}
 	p.move = saver.move
 	for ctx.Err() == nil {
 		if w.waker.take() && w.interrupted(ctx, r.ID) {
@@ -77,7 +77,11 @@ func (w *Worker) replay(ctx context.Context, r Replay) (err error) {
 			return fmt.Errorf("read events: %w", err)
 		}
 		if done && !w.stopped {
-			w.log.Info("replay ends", "replay", r.ID)
+			if n := saver.replay.Missing; n > 0 {
+				w.log.Error("replay ends without what retention took meanwhile", "replay", r.ID, "missing", n)
+			} else {
+				w.log.Info("replay ends", "replay", r.ID)
+			}
 			return w.o.Replays.Finish(r.ID)
 		}
 	}
@@ -99,12 +103,18 @@ func (w *Worker) interrupted(ctx context.Context, replay string) bool {
 // replaySaver stores how far a replay is, once a second at most.
 type replaySaver struct {
 	w      *Worker
+	pass   *pass
 	replay Replay
 	saved  time.Time
 }
 
 func (s *replaySaver) move(next uint64) {
 	s.replay.Next = next
+	// What is lost further on is read, and lost, again after a restart.
+	for lost := s.pass.lost; len(lost) > 0 && lost[0].To < next; lost = s.pass.lost {
+		s.replay.Missing += lost[0].To - lost[0].From + 1
+		s.pass.lost = lost[1:]
+	}
 	if time.Since(s.saved) >= time.Second {
 		if err := s.save(); err != nil {
 			s.w.log.Warn("the place of the replay was not stored", "replay", s.replay.ID, "err", err)

@@ -35,7 +35,8 @@ type pass struct {
 	thin   *thinner
 	ledger *ledger
 	moved  uint64
-	ended  bool // the source has no more
+	ended  bool        // the source has no more
+	lost   []LostError // ranges that retention took, until someone counts them
 	// current says that the source had nothing when it was last asked: what it brings
 	// from now on is new. Until then only the events themselves tell how late it is.
 	current bool
@@ -111,6 +112,9 @@ func (p *pass) read(ctx context.Context, until time.Time) error {
 	case errors.As(err, &lost):
 		p.w.log.Error("events lost to retention", "from", lost.From, "to", lost.To)
 		p.ledger.pass(lost.To)
+		if p.replay != "" {
+			p.lost = append(p.lost, *lost)
+		}
 	case errors.Is(err, io.EOF):
 		p.ended = true
 		p.thin.flush(p.admit)

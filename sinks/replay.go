@@ -19,6 +19,9 @@ type Replay struct {
 	To   uint64 `json:"to"`
 	// Next is where to go on: everything before it is delivered.
 	Next uint64 `json:"next"`
+	// Missing is how many events before Next retention has deleted before they were
+	// delivered again.
+	Missing uint64 `json:"missing,omitempty"`
 }
 
 // Replays are the unfinished replays of one sink. What a method has returned for is

@@ -142,6 +142,7 @@ func (s *strip) Next(ctx context.Context, maxEvents, maxBytes int) ([]listener.E
 	var lost *sinks.LostError
 	switch {
 	case errors.As(err, &lost):
+		lost.To = min(lost.To, s.to-1) // what is gone behind the piece is not of it
 		s.next = lost.To + 1
 	case err == nil:
 		s.next = events[len(events)-1].Sequence + 1

@@ -82,12 +82,19 @@ func (k *keeper) retain(ctx context.Context) error {
 	return k.journal.Retain(before)
 }
 
-// slowest is the sink that needs the oldest event.
+// slowest is the sink that needs the oldest event, at its own place or for a replay.
 func (k *keeper) slowest() (name string, at uint64, err error) {
 	for _, o := range k.outlets {
 		cursor, _, err := k.journal.State().Cursor(o.name)
 		if err != nil {
 			return "", 0, err
+		}
+		asked, err := o.replays.Unfinished()
+		if err != nil {
+			return "", 0, err
+		}
+		for _, r := range asked {
+			cursor = min(cursor, max(r.From, r.Next))
 		}
 		if name == "" || cursor < at {
 			name, at = o.name, cursor

@@ -273,7 +273,11 @@ func TestBlockWaitsForTheSlowestSink(t *testing.T) {
 	if err := j.State().SaveCursors(cursors); err != nil {
 		t.Fatal(err)
 	}
-	outlets := []*outlet{{name: "events", spool: spoolOf(t, j, log, sinks.Match{})}, {name: "other", spool: spoolOf(t, j, log, sinks.Match{})}}
+	replaysOf := func(sink string) *replays { return &replays{journal: j, sink: configs.Sink{Name: sink}} }
+	outlets := []*outlet{
+		{name: "events", spool: spoolOf(t, j, log, sinks.Match{}), replays: replaysOf("events")},
+		{name: "other", spool: spoolOf(t, j, log, sinks.Match{}), replays: replaysOf("other")},
+	}
 	k := &keeper{cfg: configs.Journal{WhenFull: configs.WhenFullBlock, MaxBytes: 3000}, journal: j, outlets: outlets, log: slog.New(slog.NewTextHandler(log, nil))}
 	err := k.room(t.Context())
 	if first, _ := j.Bounds(); !errors.Is(err, errFull) || !strings.Contains(err.Error(), "sink events") || first > 4 {
@@ -282,11 +286,48 @@ func TestBlockWaitsForTheSlowestSink(t *testing.T) {
 	if err := j.State().SaveCursors(map[string]uint64{"events": 41}); err != nil {
 		t.Fatal(err)
 	}
+	again, err := outlets[1].replays.Ask(4, 40)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = k.room(t.Context())
+	if first, _ := j.Bounds(); !errors.Is(err, errFull) || !strings.Contains(err.Error(), "sink other") || first > 4 {
+		t.Errorf("room while a replay needs it: %v, the journal begins at %d", err, first)
+	}
+	again.Next = 40
+	if err := outlets[1].replays.Save(again); err != nil {
+		t.Fatal(err)
+	}
 	if err := k.room(t.Context()); err != nil || j.Stats().Bytes > 3000 {
 		t.Errorf("room: %v, %d bytes", err, j.Stats().Bytes)
 	}
 	if log.String() != "" {
 		t.Errorf("logged %s", log)
+	}
+}
+
+// Of a replay is missing what retention took of its range, and nothing behind it.
+func TestAReplayIsShorterThanWhatRetentionTook(t *testing.T) {
+	j := tight(t, t.TempDir(), 3000)
+	for batch := range int64(40) {
+		put(t, j, progressOf("a", batch))
+	}
+	if err := j.Retain(41); err != nil {
+		t.Fatal(err)
+	}
+	first, _ := j.Bounds()
+	for _, c := range []struct{ from, to, lost uint64 }{{3, 6, 5}, {3, first + 1, first - 1}} {
+		source, closeSource, err := (&replays{journal: j}).Open(c.from, c.to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var lost *sinks.LostError
+		if _, err := source.Next(t.Context(), 10, 1<<20); !errors.As(err, &lost) || lost.From != c.from || lost.To != c.lost {
+			t.Errorf("%d to %d: %v", c.from, c.to, err)
+		}
+		if err := closeSource(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
