@@ -19,7 +19,7 @@ const (
 	ShelfReading Shelf = "reading" // what retention took while a sink had it in hand, by sequence
 )
 
-// shelves came after the first states were made; Open adds them.
+// shelves came after the first states were made; Open adds them, and raises the version.
 var shelves = []Shelf{ShelfLetters, ShelfReplays, ShelfLosses, ShelfReading}
 
 // Change puts blobs on a shelf, in the place of those with the same number, and takes
@@ -140,7 +140,7 @@ func drop(tx *bolt.Tx, bucket []byte, key string) error {
 	return meta.Put(keyTotal, binary.BigEndian.AppendUint32(nil, change))
 }
 
-// addShelves makes the shelves that a state lacks.
+// addShelves makes the shelves that a state lacks, which makes it one of this version.
 func addShelves(db *bolt.DB) error {
 	return db.Update(func(tx *bolt.Tx) error {
 		for _, shelf := range shelves {
@@ -148,7 +148,7 @@ func addShelves(db *bolt.DB) error {
 				return err
 			}
 		}
-		return nil
+		return put(tx, bucketMeta, string(keyVersion), number(stateVersion))
 	})
 }
 

@@ -1,8 +1,11 @@
 package journal
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -76,7 +79,33 @@ func TestShelvesKeepOwnersApart(t *testing.T) {
 	}
 }
 
-// A state of a version that had no shelves gets them.
+// asVersion makes the state of a journal that nobody has open one of another version.
+func asVersion(t *testing.T, dir string, version uint64, change func(tx *bolt.Tx) error) {
+	t.Helper()
+	db, err := bolt.Open(filepath.Join(dir, stateName), 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(func(tx *bolt.Tx) error {
+		return errors.Join(put(tx, bucketMeta, string(keyVersion), number(version)), change(tx))
+	})
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// versionOf is the version that a state says it has.
+func versionOf(t *testing.T, s *State) uint64 {
+	t.Helper()
+	b, err := s.get("read version", bucketMeta, string(keyVersion))
+	if err != nil || len(b) != 8 {
+		t.Fatal(b, err)
+	}
+	return binary.BigEndian.Uint64(b)
+}
+
+// A state of the version that had no shelves is read as it is, and becomes one of this
+// version when it is written to: a program that knows no shelves must not have it then.
 func TestOpenAddsShelves(t *testing.T) {
 	dir := t.TempDir()
 	j, err := Open(dir, Options{})
@@ -86,25 +115,69 @@ func TestOpenAddsShelves(t *testing.T) {
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
-	db, err := bolt.Open(filepath.Join(dir, stateName), 0o600, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = db.Update(func(tx *bolt.Tx) error {
-		return errors.Join(tx.DeleteBucket([]byte(ShelfLetters)), tx.DeleteBucket([]byte(ShelfReplays)), tx.DeleteBucket([]byte(ShelfLosses)))
+	asVersion(t, dir, 1, func(tx *bolt.Tx) (err error) {
+		for _, shelf := range shelves {
+			err = errors.Join(err, tx.DeleteBucket([]byte(shelf)))
+		}
+		return err
 	})
-	if err := errors.Join(err, db.Close()); err != nil {
-		t.Fatal(err)
-	}
 	if _, err := Verify(dir); err != nil {
 		t.Errorf("verify: %v", err)
 	}
-	if j, err = Open(dir, Options{}); err != nil {
-		t.Fatal(err)
+	if _, err := Inspect(dir); err != nil {
+		t.Errorf("inspect: %v", err)
 	}
-	defer j.Close()
-	if err := j.State().Change(ShelfLetters, "a", map[uint64][]byte{1: []byte("x")}); err != nil {
-		t.Error(err)
+	for range 2 {
+		if j, err = Open(dir, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		if v := versionOf(t, j.State()); v != stateVersion || stateVersion == 1 {
+			t.Errorf("version %d", v)
+		}
+		if err := errors.Join(j.State().Change(ShelfLetters, "a", map[uint64][]byte{1: []byte("x")}), j.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A state of a later version is refused as such, whatever else that version has made of
+// it, and is not touched.
+func TestALaterStateIsRefused(t *testing.T) {
+	for name, change := range map[string]func(tx *bolt.Tx) error{
+		"the version alone":   func(*bolt.Tx) error { return nil },
+		"another total":       func(tx *bolt.Tx) error { return tx.Bucket(bucketMeta).Put(keyTotal, []byte("what")) },
+		"other checksums":     func(tx *bolt.Tx) error { return tx.Bucket(bucketCursors).Put([]byte("a"), []byte("otherwise")) },
+		"values without them": func(tx *bolt.Tx) error { return tx.Bucket(bucketMeta).Put([]byte("a"), []byte("x")) },
+		"fewer buckets":       func(tx *bolt.Tx) error { return tx.DeleteBucket(bucketMarks) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			j, err := Open(dir, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := j.Close(); err != nil {
+				t.Fatal(err)
+			}
+			asVersion(t, dir, stateVersion+1, change)
+			path := filepath.Join(dir, stateName)
+			before, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			open := func(dir string) error { _, err := Open(dir, Options{}); return err }
+			verify := func(dir string) error { _, err := Verify(dir); return err }
+			inspect := func(dir string) error { _, err := Inspect(dir); return err }
+			for what, try := range map[string]func(string) error{"open": open, "verify": verify, "inspect": inspect} {
+				var version *VersionError
+				if err := try(dir); !errors.As(err, &version) || version.File != path || version.Found != stateVersion+1 || version.Known != stateVersion {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+			if after, err := os.ReadFile(path); err != nil || !bytes.Equal(before, after) {
+				t.Errorf("the file was changed: %v", err)
+			}
+		})
 	}
 }
 

@@ -17,7 +17,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const stateName = "state.db"
+const (
+	stateName = "state.db"
+	// stateVersion is that of the state alone; segments have formatVersion. Version 1 had
+	// no shelves: a program that knows only that one would take them for damage.
+	stateVersion = 2
+)
 
 // stateFacts is what the state says about the log that it belongs to.
 type stateFacts struct {
@@ -43,7 +48,7 @@ func createState(d disk, dir string, journal uint64) error {
 			}
 		}
 		return errors.Join(
-			put(tx, bucketMeta, string(keyVersion), number(formatVersion)),
+			put(tx, bucketMeta, string(keyVersion), number(stateVersion)),
 			put(tx, bucketMeta, string(keyJournal), number(journal)),
 			put(tx, bucketMeta, string(keyEnd), number(1)))
 	})
@@ -135,9 +140,29 @@ func openBoltWith(path string, how access, open func(string, int, os.FileMode) (
 	})
 }
 
+// checkVersion comes before anything else is looked at: another version may have all of
+// it otherwise.
+func checkVersion(tx *bolt.Tx, path string) error {
+	meta := tx.Bucket(bucketMeta)
+	if meta == nil {
+		return &DamageError{path, -1, fmt.Sprintf("there are no %s", bucketMeta)}
+	}
+	value, ok := unseal(bucketMeta, keyVersion, meta.Get(keyVersion))
+	if !ok || len(value) < 8 {
+		return &DamageError{path, -1, "it has no version"}
+	}
+	if n := binary.BigEndian.Uint64(value); n == 0 || n > stateVersion {
+		return &VersionError{path, uint32(n), stateVersion}
+	}
+	return nil
+}
+
 // readFacts reads every value of the state, and checks it.
 func readFacts(db *bolt.DB, path string) (facts stateFacts, err error) {
 	err = db.View(func(tx *bolt.Tx) error {
+		if err := checkVersion(tx, path); err != nil {
+			return err
+		}
 		var total uint32
 		read := func(name []byte, bucket *bolt.Bucket) error {
 			return bucket.ForEach(func(key, stored []byte) error {
@@ -186,8 +211,6 @@ func (f *stateFacts) note(path string, bucket, key, value []byte) error {
 		if n > f.furthest {
 			f.furthest, f.namedBy = n, fmt.Sprintf("%s of %s", bucket, key)
 		}
-	case bytes.Equal(key, keyVersion) && n != formatVersion:
-		return &VersionError{path, uint32(n), formatVersion}
 	case bytes.Equal(key, keyJournal):
 		f.journal = n
 	case bytes.Equal(key, keyEnd):
