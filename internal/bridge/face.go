@@ -79,7 +79,7 @@ func (f *face) wrote(took time.Duration, err error) {
 // show makes the server that shows the parts.
 func (f *face) show(j *journal.Journal, sources []*source, outlets []*outlet, log *slog.Logger) *web.Server {
 	f.journal, f.sources, f.outlets = j, sources, outlets
-	return web.New(web.Options{Status: f.status, Counts: f.board.Counts, Log: shelf{j}, Token: f.token, Logger: log})
+	return web.New(web.Options{Status: f.status, Counts: f.board.Counts, Log: readable{j}, Token: f.token, Logger: log})
 }
 
 // serve answers HTTP until ctx ends.
@@ -184,12 +184,12 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// shelf is the journal as the API reads it.
-type shelf struct{ *journal.Journal }
+// readable is the journal as the API reads it.
+type readable struct{ *journal.Journal }
 
 // Read returns a reader whose first event is that of the given sequence.
-func (s shelf) Read(from uint64) (web.Reader, error) {
-	reader, err := s.NewReader(from)
+func (r readable) Read(from uint64) (web.Reader, error) {
+	reader, err := r.NewReader(from)
 	if err != nil {
 		return nil, err
 	}

@@ -80,7 +80,7 @@ func TestASourceThatIsGoneShowsNothing(t *testing.T) {
 // eventsSoFar reads the journal of a bridge that runs.
 func (w *world) eventsSoFar() (all []listener.Event) {
 	w.t.Helper()
-	reader, err := shelf{w.face.journal}.Read(1)
+	reader, err := readable{w.face.journal}.Read(1)
 	if err != nil {
 		w.t.Fatal(err)
 	}
