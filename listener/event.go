@@ -149,7 +149,8 @@ func terminatedID(runID string, origin Origin) string {
 	return runID + ":terminated"
 }
 
-func gapID(runID string, from, to int64) string {
+// GapID is the id of a gap event: of the batches of a run from one to another, both lost.
+func GapID(runID string, from, to int64) string {
 	return runID + ":gap:" + strconv.FormatInt(from, 10) + "-" + strconv.FormatInt(to, 10)
 }
 

@@ -50,7 +50,7 @@ type gapPayload struct {
 func (a *Admission) gap(runID string, missing dedupe.Range) Event {
 	l, at := a.life(runID), a.now().UTC()
 	return a.stamp(Event{
-		ID: gapID(runID, missing.From, missing.To), Kind: Gap, Origin: OriginBridge,
+		ID: GapID(runID, missing.From, missing.To), Kind: Gap, Origin: OriginBridge,
 		QueryID: l.QueryID, RunID: runID, Name: l.Name, BatchID: NoBatch, Time: at,
 		Payload: mustJSON(gapPayload{
 			ID: l.QueryID, RunID: runID, Name: orNull(l.Name), FromBatchID: missing.From, ToBatchID: missing.To,

@@ -38,16 +38,16 @@ func (s *spool) lose(ctx context.Context, before uint64) error {
 	if s.next >= before {
 		return nil
 	}
-	var losses listener.Losses
+	var taken losses
 	events := 0
 	err := s.each(ctx, s.next, before, func(e listener.Event) {
-		losses.Add(e)
+		taken.add(e)
 		events++
 	})
 	if err != nil {
 		return err
 	}
-	gaps := losses.Gaps(time.Now())
+	gaps := taken.gaps(time.Now())
 	s.log.Error("events lost to retention: the sink was too far behind", "from", s.next, "to", before-1, "events", events, "runs", len(gaps))
 	s.gone.Add(uint64(events))
 	s.gaps, s.unkept = append(s.gaps, gaps...), append(s.unkept, gaps...)
@@ -120,15 +120,15 @@ func (s *spool) admitLosses() error {
 	if err != nil || len(events) == 0 {
 		return err
 	}
-	var losses listener.Losses
+	var taken losses
 	lost, sequences := 0, make([]uint64, len(events))
 	for i, e := range events {
 		if sequences[i] = e.Sequence; e.Sequence >= s.next { // the others were delivered
-			losses.Add(e)
+			taken.add(e)
 			lost++
 		}
 	}
-	gaps := losses.Gaps(time.Now())
+	gaps := taken.gaps(time.Now())
 	if err := s.keep(gaps); err != nil {
 		return err
 	}

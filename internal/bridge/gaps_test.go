@@ -1,26 +1,28 @@
-package listener
+package bridge
 
 import (
 	"testing"
 	"time"
+
+	"sparkbridge/listener"
 )
 
 func TestLossesBecomeGaps(t *testing.T) {
-	var l Losses
-	if gaps := l.Gaps(time.Now()); len(gaps) != 0 {
+	var l losses
+	if gaps := l.gaps(time.Now()); len(gaps) != 0 {
 		t.Errorf("nothing lost: %v", gaps)
 	}
-	add := func(sequence uint64, kind Kind, run, name string, batch int64) {
-		l.Add(Event{Sequence: sequence, Kind: kind, QueryID: "q-" + run, RunID: run, Name: name, BatchID: batch, Source: "etl", UserID: "u", SessionID: "s"})
+	add := func(sequence uint64, kind listener.Kind, run, name string, batch int64) {
+		l.add(listener.Event{Sequence: sequence, Kind: kind, QueryID: "q-" + run, RunID: run, Name: name, BatchID: batch, Source: "etl", UserID: "u", SessionID: "s"})
 	}
-	add(3, Started, "a", "", NoBatch)
-	add(4, Progress, "a", "orders", 7)
-	add(5, Terminated, "b", "", NoBatch)
-	add(6, BusState, "", "", NoBatch)
-	add(7, Progress, "a", "orders", 9)
-	add(8, Idle, "a", "", NoBatch)
+	add(3, listener.Started, "a", "", listener.NoBatch)
+	add(4, listener.Progress, "a", "orders", 7)
+	add(5, listener.Terminated, "b", "", listener.NoBatch)
+	add(6, listener.BusState, "", "", listener.NoBatch)
+	add(7, listener.Progress, "a", "orders", 9)
+	add(8, listener.Idle, "a", "", listener.NoBatch)
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	gaps := l.Gaps(at)
+	gaps := l.gaps(at)
 	if len(gaps) != 2 {
 		t.Fatalf("%d gaps", len(gaps))
 	}
@@ -33,7 +35,7 @@ func TestLossesBecomeGaps(t *testing.T) {
 	} {
 		e := gaps[i]
 		if e.ID != want.id || e.Name != want.name || string(e.Payload) != want.payload || e.Sequence != want.sequence ||
-			e.Kind != Gap || e.Origin != OriginBridge || e.Source != "etl" || e.SessionID != "s" || e.BatchID != NoBatch || !e.Recorded.Equal(at) {
+			e.Kind != listener.Gap || e.Origin != listener.OriginBridge || e.Source != "etl" || e.SessionID != "s" || e.BatchID != listener.NoBatch || !e.Recorded.Equal(at) {
 			t.Errorf("gap %d: %+v %s", i, e, e.Payload)
 		}
 	}

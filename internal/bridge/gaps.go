@@ -1,24 +1,28 @@
-package listener
+package bridge
 
 import (
 	"cmp"
+	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
+
+	"sparkbridge/listener"
 )
 
-// GapRetention is the reason of a gap that one sink has: the journal deleted the
+// gapRetention is the reason of a gap that one sink has: the journal deleted the
 // events before the sink had got them.
-const GapRetention = "retention"
+const gapRetention = "retention"
 
-// Losses collects events that one sink lost, by run. The zero value has none.
-type Losses struct {
+// losses collects events that one sink lost, by run. The zero value has none.
+type losses struct {
 	runs map[string]*loss
 }
 
 // loss is what was lost of one run.
 type loss struct {
-	last        Event // the last event, for the names
+	last        listener.Event // the last event, for the names
 	first       uint64
 	events      int
 	batches     bool
@@ -39,8 +43,8 @@ type lostPayload struct {
 	Events      int     `json:"events"`
 }
 
-// Add notes an event that was lost. Those of the bus belong to no run and are left out.
-func (l *Losses) Add(e Event) {
+// add notes an event that was lost. Those of the bus belong to no run and are left out.
+func (l *losses) add(e listener.Event) {
 	if e.RunID == "" {
 		return
 	}
@@ -55,7 +59,7 @@ func (l *Losses) Add(e Event) {
 	of.earlierName = cmp.Or(e.Name, of.earlierName)
 	of.last = e
 	of.events++
-	if e.Kind == Progress && e.BatchID != NoBatch {
+	if e.Kind == listener.Progress && e.BatchID != listener.NoBatch {
 		if !of.batches {
 			of.low, of.high, of.batches = e.BatchID, e.BatchID, true
 		}
@@ -63,31 +67,39 @@ func (l *Losses) Add(e Event) {
 	}
 }
 
-// Gaps returns a gap event for each run, in the order of the journal. Each has the
+// gaps returns a gap event for each run, in the order of the journal. Each has the
 // sequence of the last event that was lost of its run, and counts as recorded at the
 // given time.
-func (l *Losses) Gaps(at time.Time) []Event {
-	gaps := make([]Event, 0, len(l.runs))
+func (l *losses) gaps(at time.Time) []listener.Event {
+	list := make([]listener.Event, 0, len(l.runs))
 	for runID, of := range l.runs {
-		gaps = append(gaps, of.gap(runID, at.UTC()))
+		list = append(list, of.gap(runID, at.UTC()))
 	}
-	slices.SortFunc(gaps, func(a, b Event) int { return cmp.Compare(a.Sequence, b.Sequence) })
-	return gaps
+	slices.SortFunc(list, func(a, b listener.Event) int { return cmp.Compare(a.Sequence, b.Sequence) })
+	return list
 }
 
-func (of *loss) gap(runID string, at time.Time) Event {
+func (of *loss) gap(runID string, at time.Time) listener.Event {
 	e := of.last
 	payload := lostPayload{
-		ID: e.QueryID, RunID: runID, Name: orNull(of.earlierName), Reason: GapRetention, Timestamp: at.Format(timestampLayout), Events: of.events,
+		ID: e.QueryID, RunID: runID, Reason: gapRetention,
+		Timestamp: at.Format("2006-01-02T15:04:05.000Z"), Events: of.events, // as Spark prints instants
+	}
+	if of.earlierName != "" {
+		payload.Name = &of.earlierName
 	}
 	id := runID + ":gap:s" + strconv.FormatUint(of.first, 10) + "-" + strconv.FormatUint(e.Sequence, 10)
 	if of.batches {
 		payload.FromBatchID, payload.ToBatchID = &of.low, &of.high
-		id = gapID(runID, of.low, of.high)
+		id = listener.GapID(runID, of.low, of.high)
 	}
-	return Event{
-		Sequence: e.Sequence, Recorded: at, ID: id, Kind: Gap, Origin: OriginBridge,
+	body, err := json.Marshal(payload)
+	if err != nil {
+		panic(fmt.Sprintf("encode %T: %v", payload, err)) // its type cannot fail
+	}
+	return listener.Event{
+		Sequence: e.Sequence, Recorded: at, ID: id, Kind: listener.Gap, Origin: listener.OriginBridge,
 		Source: e.Source, UserID: e.UserID, SessionID: e.SessionID,
-		QueryID: e.QueryID, RunID: runID, Name: of.earlierName, BatchID: NoBatch, Time: at, Payload: mustJSON(payload),
+		QueryID: e.QueryID, RunID: runID, Name: of.earlierName, BatchID: listener.NoBatch, Time: at, Payload: body,
 	}
 }
