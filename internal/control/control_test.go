@@ -133,6 +133,21 @@ func TestDeadLettersOverTheSocket(t *testing.T) {
 	}
 }
 
+// A receiver may repeat the event in its refusal, so the reason is masked like it.
+func TestReasonsAreMasked(t *testing.T) {
+	s := newStub()
+	s.letters[0].Reason = "answered 422: jdbc:postgresql://db/x?user=etl&password=hunter2"
+	c, ctx := serve(t, t.TempDir(), s), t.Context()
+	list, err := c.Letters(ctx, "")
+	if err != nil || !strings.HasPrefix(list[0].Reason, "answered 422: jdbc:") || strings.Contains(list[0].Reason, "hunter2") {
+		t.Errorf("list: %q, %v", list[0].Reason, err)
+	}
+	one, err := c.Letter(ctx, "events", 5)
+	if err != nil || one.Reason != list[0].Reason {
+		t.Errorf("show: %q, %v", one.Reason, err)
+	}
+}
+
 func TestReplaysOverTheSocket(t *testing.T) {
 	s := newStub()
 	c, ctx := serve(t, t.TempDir(), s), t.Context()

@@ -44,6 +44,17 @@ func TestPrint(t *testing.T) {
 	}
 }
 
+// What is not known has any form, and ends nothing.
+func TestPrintWhatIsNotKnown(t *testing.T) {
+	for _, data := range []string{`{"state":1}`, `"text"`, `[1]`, `null`} {
+		var text strings.Builder
+		event := `{"type":"org.apache.spark.sql.streaming.query.unknown","subject":"orders","time":"2026-01-02T12:00:00Z","data":` + data + `}`
+		if err := (&Printer{W: &text}).Print([]byte(event)); err != nil || !strings.Contains(text.String(), ":00:00 unknown    orders") {
+			t.Errorf("%s: %v, %q", data, err, &text)
+		}
+	}
+}
+
 func TestClock(t *testing.T) {
 	now := time.Date(2026, 3, 4, 0, 30, 0, 0, time.Local)
 	for at, want := range map[time.Time]string{
