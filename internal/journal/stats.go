@@ -1,7 +1,9 @@
 package journal
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"sort"
 	"time"
@@ -85,17 +87,28 @@ func (j *Journal) write(calls []*call) error {
 // Since returns the sequence of the first record that was taken at t or later; the
 // one that the next record will get if there is none.
 func (j *Journal) Since(t time.Time) (uint64, error) {
-	ns := t.UnixNano()
+	for {
+		sequence, in, err := j.since(t.UnixNano())
+		if first, _ := j.Bounds(); errors.Is(err, fs.ErrNotExist) && in < first {
+			continue // retention took the segment away between the two looks
+		}
+		return sequence, err
+	}
+}
+
+// since also returns the first sequence of the segment that it looked into.
+func (j *Journal) since(ns int64) (sequence, in uint64, err error) {
 	j.mu.Lock()
 	next := j.next
 	i := sort.Search(len(j.segments), func(i int) bool { return j.segments[i].time >= ns })
 	if i == len(j.segments) || j.segments[i].empty() {
 		j.mu.Unlock()
-		return next, nil
+		return next, next, nil
 	}
 	view := *j.segments[i]
 	j.mu.Unlock()
-	return j.findTime(view, ns)
+	sequence, err = j.findTime(view, ns)
+	return sequence, view.head.first, err
 }
 
 // findTime goes from frame to frame of a segment, whose last record is not before ns.

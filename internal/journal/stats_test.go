@@ -2,6 +2,8 @@ package journal
 
 import (
 	"errors"
+	"io/fs"
+	"os"
 	"testing"
 	"time"
 )
@@ -85,4 +87,45 @@ func TestSince(t *testing.T) {
 		ask(1000+10*int64(i)+1, uint64(3+2*i))
 	}
 	ask(5000, 21)
+}
+
+// Retention may take away the segment that is being looked into: the answer is then the
+// oldest that is left. A segment that somebody else took away is an error.
+func TestSinceBesideRetention(t *testing.T) {
+	clock := time.Unix(1000, 0)
+	j := mustOpen(t, quickDir(t), Options{SegmentBytes: 200, MaxBytes: 1, Now: func() time.Time { return clock }})
+	for range 2000 {
+		mustAppend(t, j, "one record of a group", "and another one")
+	}
+	retained := make(chan error, 1)
+	go func() {
+		for floor := uint64(1); floor < 4000; floor++ { // segment by segment
+			if err := j.Retain(floor); err != nil {
+				retained <- err
+				return
+			}
+		}
+		retained <- nil
+	}()
+	for {
+		before, _ := j.Bounds()
+		got, err := j.Since(time.Unix(0, 0))
+		if after, _ := j.Bounds(); err != nil || got < before || got > after {
+			t.Errorf("%d, %v; the journal began at %d, and then at %d", got, err, before, after)
+		}
+		select {
+		case err := <-retained:
+			if err != nil {
+				t.Error(err)
+			}
+			if err := os.Remove(j.segments[0].path); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := j.Since(time.Unix(0, 0)); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("without its file: %v", err)
+			}
+			return
+		default:
+		}
+	}
 }

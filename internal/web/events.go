@@ -26,13 +26,17 @@ const (
 // kind, data a CloudEvent in JSON.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	want, err := parseWish(r, s.o.Log, time.Now())
-	if err != nil {
+	if err != nil && !errors.As(err, new(unreadable)) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	reader, err := s.o.Log.Read(want.from)
-	if err != nil {
-		http.Error(w, "the journal cannot be read: "+err.Error(), http.StatusInternalServerError)
+	var reader Reader
+	if err == nil {
+		reader, err = s.o.Log.Read(want.from)
+	}
+	if err != nil { // it names files, which are nobody's business
+		s.o.Logger.Warn("a stream of events ended", "err", err)
+		http.Error(w, "the journal cannot be read; the bridge's log says why", http.StatusInternalServerError)
 		return
 	}
 	defer reader.Close() //nolint:errcheck // only read from

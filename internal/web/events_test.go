@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -86,6 +87,27 @@ func TestEventsRefuseNonsense(t *testing.T) {
 	}
 	if _, answer := read(t, newLog(1), "", "Last-Event-ID", "abc"); !strings.Contains(answer, "Last-Event-ID") {
 		t.Errorf("%q", answer)
+	}
+}
+
+// broken is a journal of which nothing can be found, or nothing be read.
+type broken struct {
+	*log
+	find, read error
+}
+
+func (b broken) Since(time.Time) (uint64, error) { return 1, b.find }
+
+func (b broken) Read(uint64) (Reader, error) { return nil, b.read }
+
+// That the journal cannot be read is no fault of the client's, who is told no paths.
+func TestAJournalThatCannotBeRead(t *testing.T) {
+	gone := errors.New("open /var/lib/bridge/00001.log: input/output error")
+	for _, l := range []broken{{newLog(1), gone, nil}, {newLog(1), nil, gone}} {
+		w := get(newServer(whole(), l, ""), "/api/v1/events?since=1h")
+		if body := w.Body.String(); w.Code != http.StatusInternalServerError || strings.Contains(body, "/var/lib") || !strings.Contains(body, "the journal cannot be read") {
+			t.Errorf("%d %s", w.Code, body)
+		}
 	}
 }
 

@@ -58,8 +58,17 @@ func since(text string, log Log, now time.Time) (uint64, error) {
 		}
 		at = now.Add(-ago)
 	}
-	return log.Since(at)
+	from, err := log.Since(at)
+	if err != nil {
+		return 0, unreadable{err}
+	}
+	return from, nil
 }
+
+// unreadable is an error of the journal, in which the client has no part.
+type unreadable struct{ error }
+
+func (u unreadable) Unwrap() error { return u.error }
 
 func last(text string, first, next uint64) (uint64, error) {
 	n, err := strconv.ParseUint(text, 10, 32)
