@@ -22,6 +22,8 @@ const (
 	headerPatience = 10 * time.Second
 	// writePatience bounds how long a client may take to read a part of an answer.
 	writePatience = 30 * time.Second
+	// idlePatience bounds how long a connection may be kept without a request.
+	idlePatience = 2 * time.Minute
 	// closePatience is how long answers under way have when the server stops.
 	closePatience = time.Second
 )
@@ -97,8 +99,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.S
 // Serve answers what comes in by l until ctx ends, which is no error. It closes l.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	server := &http.Server{
-		Handler: s, ReadHeaderTimeout: headerPatience,
-		ErrorLog: slog.NewLogLogger(s.o.Logger.Handler(), slog.LevelDebug),
+		Handler: s, ReadHeaderTimeout: headerPatience, IdleTimeout: idlePatience,
+		WriteTimeout: writePatience, // a stream of events sets it anew for each of its parts
+		ErrorLog:     slog.NewLogLogger(s.o.Logger.Handler(), slog.LevelDebug),
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(l) }()
