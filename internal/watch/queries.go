@@ -52,8 +52,9 @@ type Query struct {
 	gone time.Time // when the end was recorded, zero while active
 }
 
-// query returns what is known of the event's query, nil if there is no room.
-func (b *Board) query(e listener.Event) *Query {
+// query returns what is known of the event's query, nil if there is no room; news that
+// have none are counted.
+func (b *Board) query(e listener.Event, news bool) *Query {
 	id, label := key{e.Source, e.QueryID}, text(e.QueryLabel())
 	if known := b.labels[id]; e.Name == "" && known != "" {
 		label = known
@@ -72,15 +73,19 @@ func (b *Board) query(e listener.Event) *Query {
 		q.Label, b.queries[k], b.labels[id] = label, q, label
 		return q
 	}
-	return b.newQuery(k, id)
+	q := b.newQuery(k, id)
+	if q == nil && news {
+		b.counts.Unlisted++
+	}
+	return q
 }
 
+// newQuery makes one, unless there are too many.
 func (b *Board) newQuery(k, id key) *Query {
 	if len(b.queries) >= maxQueries {
 		b.forget(time.Now())
 	}
 	if len(b.queries) >= maxQueries {
-		b.counts.Unlisted++
 		return nil
 	}
 	q := &Query{Source: k.source, Label: k.query, Ends: map[End]uint64{{Outcome: listener.OutcomeStopped}: 0}}

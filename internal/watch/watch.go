@@ -62,7 +62,7 @@ type Counts struct {
 	Changes map[ChangeKey]uint64 // of the state of a source
 	Gaps    map[string]uint64    // gap events by source
 	Missing map[string]uint64    // batches that these name, by source
-	// Unlisted counts the queries that were one too many to be known.
+	// Unlisted counts the events of queries that were too many to be known.
 	Unlisted uint64
 }
 
@@ -88,7 +88,7 @@ func (b *Board) Observe(e listener.Event, news bool) {
 	if e.QueryID == "" && e.Name == "" {
 		return
 	}
-	if q := b.query(e); q != nil {
+	if q := b.query(e, news); q != nil {
 		b.apply(q, e, news)
 	}
 }
