@@ -54,11 +54,21 @@ func (f *face) open(ctx context.Context, cfg configs.HTTP, log *slog.Logger) err
 		log.Warn("no page and no metrics: the port is taken; set http.listen to another, or to off", "listen", address, "err", err)
 		return nil
 	case err != nil:
-		return broken(fmt.Errorf("http.listen %s: %w: set it to an address of this machine that is free, or to off", address, err))
+		return unopened(address, err)
 	}
 	f.door, f.token = door, cfg.Token.Reveal()
 	log.Info("page, metrics and health", "url", "http://"+door.Addr().String())
 	return nil
+}
+
+// unopened is that an address which was asked for cannot be had: a name that nobody
+// knows is wrong, while a port that is taken may be free at the next start.
+func unopened(address string, err error) error {
+	var name *net.DNSError
+	if errors.As(err, &name) && name.IsNotFound || errors.As(err, new(*net.AddrError)) {
+		return usage(fmt.Errorf("http.listen %s: %w: write host:port, with a name or address of this machine", address, err))
+	}
+	return broken(fmt.Errorf("http.listen %s: %w: set it to an address of this machine that is free, or to off", address, err))
 }
 
 // close shuts the door, if it was opened and nobody answered at it.

@@ -110,6 +110,14 @@ func TestTheDoor(t *testing.T) {
 	if err := f.open(t.Context(), configs.HTTP{Listen: configs.DefaultListen}, log); !errors.As(err, &coded) || coded.ExitCode() != exitBroken {
 		t.Errorf("asked for: %v", err)
 	}
+	if err := f.open(t.Context(), configs.HTTP{Listen: "127.0.0.1:99999"}, log); !isUsage(err) {
+		t.Errorf("no port: %v", err)
+	}
+	for wrong, unknown := range map[bool]*net.DNSError{true: {Err: "no such host", IsNotFound: true}, false: {Err: "timeout", IsTimeout: true}} {
+		if err := unopened("nowhere:1", &net.OpError{Op: "listen", Err: unknown}); isUsage(err) != wrong || !errors.As(err, &coded) {
+			t.Errorf("a name that leads nowhere: %v", err)
+		}
+	}
 	for _, none := range []string{"off", ""} {
 		if err := f.open(t.Context(), configs.HTTP{Listen: none}, log); err != nil || f.door != nil {
 			t.Errorf("%q: %v", none, err)
