@@ -78,7 +78,7 @@ func matching(pattern string, topics []kafka.Topic) sinks.Finding {
 	if more := len(names) - shownTopics; more > 0 {
 		shown += fmt.Sprintf(" and %d more", more)
 	}
-	return sinks.Untold(about, fmt.Sprintf("like %s there are %s; an event whose topic is missing holds up all behind it", pattern, shown))
+	return sinks.Untold(about, fmt.Sprintf("like %s there are %s; an event whose topic is missing waits, and its query with it; if others go through, it becomes a dead letter after give_up", pattern, shown))
 }
 
 // checkTopic asks for one topic, and then its leaders, which may be elsewhere than

@@ -64,7 +64,7 @@ func TestCheckOfBrokersThatDoNotAnswer(t *testing.T) {
 func TestTopicsThatEventsName(t *testing.T) {
 	topics := []kafka.Topic{{Name: "q-b"}, {Name: "q-a"}, {Name: "other"}, {Name: "q-internal", Internal: true}}
 	wantFindings(t, []sinks.Finding{matching("q-*", topics), matching("p-*", topics)},
-		[3]string{"topic", "unknown", "like q-* there are q-a, q-b;"},
+		[3]string{"topic", "unknown", "like q-* there are q-a, q-b; an event whose topic is missing waits, and its query with it;"},
 		[3]string{"topic", "problem", "there is no topic like p-*; create"})
 	for _, name := range []string{"q-c", "q-d", "q-e", "q-f", "q-g"} {
 		topics = append(topics, kafka.Topic{Name: name})

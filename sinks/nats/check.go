@@ -107,7 +107,7 @@ func taking(about, subject string, streams []*jetstream.StreamInfo) sinks.Findin
 		}
 		parts = append(parts, stream.Config.Name+" ("+strings.Join(stream.Config.Subjects, ", ")+")")
 	}
-	return sinks.Untold(about, fmt.Sprintf("of %s only parts are taken, by %s; an event that none takes holds up all behind it, so give one of them %[1]s", subject, strings.Join(parts, ", ")))
+	return sinks.Untold(about, fmt.Sprintf("of %s only parts are taken, by %s; an event that none takes waits, and its query with it, and becomes a dead letter after give_up if others go through, so give one of them %[1]s", subject, strings.Join(parts, ", ")))
 }
 
 // covers says that every subject that subject stands for matches pattern.

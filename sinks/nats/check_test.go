@@ -55,7 +55,7 @@ func TestCheckFindsTheStreams(t *testing.T) {
 	})
 	wantFindings(t, checked(t, js), [3]string{"server", "ok", ""},
 		[3]string{"stream", "ok", "spark takes spark.etl.*.*"},
-		[3]string{"stream", "unknown", "of spark.billing.*.* only parts are taken, by spark (other, spark.etl.>, spark.billing.*.progress)"})
+		[3]string{"stream", "unknown", "of spark.billing.*.* only parts are taken, by spark (other, spark.etl.>, spark.billing.*.progress); an event that none takes waits, and its query with it"})
 	if stored, err := s.stored(t.Context(), t); err != nil || len(stored) > 0 {
 		t.Errorf("the check has published: %d messages, %v", len(stored), err)
 	}
