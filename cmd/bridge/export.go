@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sparkbridge/internal/bridge"
 	"sparkbridge/internal/journal"
 	"sparkbridge/listener"
 	"sparkbridge/sinks"
@@ -20,12 +21,8 @@ import (
 // exporting is the flags of bridge journal export, and what they mean.
 type exporting struct {
 	from, to string
-	match    sinks.Match
 	kinds    []string
-
-	first, end uint64 // sequences, 0 for none
-	since      time.Time
-	until      time.Time
+	want     bridge.Selection
 }
 
 func (j *journalFlags) export() *cobra.Command {
@@ -43,17 +40,17 @@ func (j *journalFlags) export() *cobra.Command {
 	flags.StringVar(&x.from, "from", "", "begin at this `place` (default: the oldest)")
 	flags.StringVar(&x.to, "to", "", "end before this `place`")
 	flags.StringSliceVar(&x.kinds, "kind", nil, "only events of these `kinds`")
-	flags.StringSliceVar(&x.match.Queries, "query", nil, "only events of queries with these `names`; * stands for any text")
-	flags.StringSliceVar(&x.match.Sources, "source", nil, "only events of these `sources`")
+	flags.StringSliceVar(&x.want.Queries, "query", nil, "only events of queries with these `names`; * stands for any text")
+	flags.StringSliceVar(&x.want.Sources, "source", nil, "only events of these `sources`")
 	return cmd
 }
 
 // check reads the words of the flags.
 func (x *exporting) check() (err error) {
-	if x.first, x.since, err = parsePlace("--from", x.from); err != nil {
+	if x.want.First, x.want.Since, err = parsePlace("--from", x.from); err != nil {
 		return err
 	}
-	if x.end, x.until, err = parsePlace("--to", x.to); err != nil {
+	if x.want.End, x.want.Until, err = parsePlace("--to", x.to); err != nil {
 		return err
 	}
 	for _, name := range x.kinds {
@@ -61,49 +58,14 @@ func (x *exporting) check() (err error) {
 		if err != nil {
 			return fmt.Errorf("--kind: %w", err)
 		}
-		x.match.Kinds = append(x.match.Kinds, kind)
+		x.want.Kinds = append(x.want.Kinds, kind)
 	}
 	return nil
 }
 
-var errEnough = errors.New("enough")
-
 func (x *exporting) run(w, notes io.Writer, dir string) error {
-	view, err := journal.Look(dir)
-	if err != nil {
-		return err
-	}
-	err = eachLeft(view, x.first, func(r journal.Record) error {
-		switch {
-		case x.end > 0 && r.Sequence >= x.end, !x.until.IsZero() && !r.Time.Before(x.until):
-			return errEnough
-		case r.Time.Before(x.since):
-			return nil
-		}
-		e, err := listener.DecodeRecord(r.Sequence, r.Time, r.Body)
-		if err != nil || !x.match.Wants(&e) {
-			return err
-		}
-		return printLine(w, sinks.Structured(&e))
-	}, func(gone *journal.RetiredError) { fmt.Fprintln(notes, gone) })
-	if errors.Is(err, errEnough) {
-		return nil
-	}
-	return err
-}
-
-// eachLeft calls fn with the records of a view from a sequence on, until it returns an
-// error. What a bridge that runs has deleted meanwhile is told, and left out.
-func eachLeft(view *journal.View, from uint64, fn func(journal.Record) error, tell func(*journal.RetiredError)) error {
-	for {
-		err := view.Each(from, fn)
-		var gone *journal.RetiredError
-		if !errors.As(err, &gone) {
-			return err
-		}
-		tell(gone)
-		from = gone.To + 1
-	}
+	return bridge.Export(dir, x.want, func(e listener.Event) error { return printLine(w, sinks.Structured(&e)) },
+		func(gone *journal.RetiredError) { fmt.Fprintln(notes, gone) })
 }
 
 // printLine prints a JSON document on one line.

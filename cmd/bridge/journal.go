@@ -1,19 +1,15 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"sparkbridge/internal/control"
-	"sparkbridge/internal/journal"
+	"sparkbridge/internal/bridge"
 )
 
 // journalFlags is what all commands on a journal share.
@@ -53,67 +49,22 @@ func (j *journalFlags) command(use, short, long string, work func(cmd *cobra.Com
 	}
 }
 
-// journalInfo is what bridge journal info tells.
-type journalInfo struct {
-	Folder   string     `json:"folder"`
-	Running  bool       `json:"running"`
-	First    uint64     `json:"first"`
-	Next     uint64     `json:"next"`
-	Segments int        `json:"segments"`
-	Bytes    int64      `json:"bytes"`
-	Newest   time.Time  `json:"newest,omitzero"`
-	Sinks    []sinkInfo `json:"sinks"`
-}
-
-type sinkInfo struct {
-	Name        string `json:"name"`
-	Next        uint64 `json:"next"`
-	Behind      uint64 `json:"behind"`
-	DeadLetters int    `json:"deadLetters"`
-}
-
 func (j *journalFlags) info() *cobra.Command {
 	return j.command("info", "Tell what a journal holds, and how far each sink has come",
 		"Sinks that are configured no more are among them: bridge journal forget drops what is kept for one.",
 		func(cmd *cobra.Command, dir string) error {
-			info, err := inspect(cmd.Context(), dir)
+			info, err := bridge.Inspect(cmd.Context(), dir)
 			if err != nil {
 				return err
 			}
 			if j.output == "json" {
 				return printJSON(cmd.OutOrStdout(), info)
 			}
-			return info.print(cmd.OutOrStdout())
+			return printHoldings(cmd.OutOrStdout(), &info)
 		})
 }
 
-// inspect asks the bridge where one is running, and else reads the state itself.
-func inspect(ctx context.Context, dir string) (journalInfo, error) {
-	view, err := journal.Look(dir)
-	if err != nil {
-		return journalInfo{}, err
-	}
-	info := journalInfo{Folder: dir, Running: true, Newest: view.Newest(), Sinks: []sinkInfo{}}
-	info.First, info.Next = view.Bounds()
-	info.Segments, info.Bytes = view.Size()
-	kept, err := control.Dial(dir).Kept(ctx)
-	if errors.Is(err, control.ErrNotRunning) {
-		info.Running = false
-		var own journal.Kept
-		own, err = journal.Inspect(dir)
-		kept = control.Kept(own)
-	}
-	if err != nil {
-		return journalInfo{}, err
-	}
-	for _, name := range slices.Sorted(maps.Keys(kept.Cursors)) {
-		next := kept.Cursors[name]
-		info.Sinks = append(info.Sinks, sinkInfo{name, next, info.Next - min(next, info.Next), kept.Letters[name]})
-	}
-	return info, nil
-}
-
-func (info *journalInfo) print(w io.Writer) error {
+func printHoldings(w io.Writer, info *bridge.Holdings) error {
 	running := "no bridge is running on it"
 	if info.Running {
 		running = "a bridge is running on it"
@@ -138,37 +89,25 @@ func (j *journalFlags) verify() *cobra.Command {
 	return j.command("verify", "Read every record and check it",
 		"It changes nothing, and exits 1 if something is damaged. While a bridge works on the journal, the log is\nchecked and the state is not.",
 		func(cmd *cobra.Command, dir string) error {
-			report, err := journal.Verify(dir)
-			state := ""
-			if errors.Is(err, journal.ErrLocked) {
-				report, err = verifyLog(dir)
-				state = "; the state is in use and was not checked"
-			}
+			report, state, err := bridge.Verify(dir)
 			if err != nil {
 				return err
 			}
 			if j.output == "json" {
 				return printJSON(cmd.OutOrStdout(), map[string]any{
-					"first": report.First, "next": report.Next, "segments": report.Segments, "bytes": report.Bytes, "torn": report.Torn, "state": state == "",
+					"first": report.First, "next": report.Next, "segments": report.Segments, "bytes": report.Bytes, "torn": report.Torn, "state": state,
 				})
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%d records in %d segments are whole%s\n", report.Next-report.First, report.Segments, state)
+			unchecked := ""
+			if !state {
+				unchecked = "; the state is in use and was not checked"
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%d records in %d segments are whole%s\n", report.Next-report.First, report.Segments, unchecked)
 			if report.Torn > 0 {
 				fmt.Fprintf(cmd.OutOrStdout(), "%d bytes of a write that was never acknowledged stand at the end; the next start cuts them\n", report.Torn)
 			}
 			return nil
 		})
-}
-
-// verifyLog reads the log of a journal that is in use.
-func verifyLog(dir string) (report journal.Report, err error) {
-	view, err := journal.Look(dir)
-	if err != nil {
-		return report, err
-	}
-	report.First, report.Next = view.Bounds()
-	report.Segments, report.Bytes = view.Size()
-	return report, eachLeft(view, report.First, func(journal.Record) error { return nil }, func(*journal.RetiredError) {})
 }
 
 // usageError is an error of the command line that shows late.
@@ -187,15 +126,7 @@ func (j *journalFlags) forget() *cobra.Command {
 			if sink == "" {
 				return usageError{errors.New("--sink is missing: name the sink to forget; bridge journal info lists them")}
 			}
-			if _, err := journal.Look(dir); err != nil { // Open would make one
-				return err
-			}
-			log, err := journal.Open(dir, journal.Options{})
-			if err != nil {
-				return err
-			}
-			err = forgetIn(log, sink)
-			if err := errors.Join(err, log.Close()); err != nil {
+			if err := bridge.Forget(dir, sink); err != nil {
 				return err
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "sink %s is forgotten\n", sink)
@@ -203,11 +134,4 @@ func (j *journalFlags) forget() *cobra.Command {
 		})
 	cmd.Flags().StringVar(&sink, "sink", "", "`name` of the sink")
 	return cmd
-}
-
-func forgetIn(log *journal.Journal, sink string) error {
-	if _, known, err := log.State().Cursor(sink); err != nil || !known {
-		return errors.Join(err, usageError{fmt.Errorf("the journal knows no sink %q: bridge journal info lists them", sink)})
-	}
-	return log.State().ForgetSink(sink)
 }

@@ -18,7 +18,6 @@ import (
 	"sparkbridge/internal/tail"
 	"sparkbridge/listener"
 	"sparkbridge/sinks"
-	"sparkbridge/sinks/redact"
 )
 
 // tailing is the flags of bridge tail.
@@ -157,11 +156,5 @@ func (t *tailing) session(ctx context.Context, p *tail.Printer, log *slog.Logger
 	if t.bus {
 		source.Mode = configs.ModeAuto
 	}
-	return bridge.Tail(ctx, source, log, version(), func(e listener.Event) error {
-		if !t.match.Wants(&e) {
-			return nil
-		}
-		e = redact.Event(e)
-		return p.Print(sinks.Structured(&e))
-	})
+	return bridge.Tail(ctx, source, t.match, log, version(), func(e listener.Event) error { return p.Print(sinks.Structured(&e)) })
 }

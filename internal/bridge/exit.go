@@ -4,7 +4,7 @@ import "errors"
 
 // The exit codes of the program.
 const (
-	// exitBroken: the journal cannot be used, or no source can go on.
+	// exitBroken: the journal or a port cannot be used, or no source can go on.
 	exitBroken = 1
 	// exitUsage: wrong configuration, a refused token, ids that are not UUIDs.
 	exitUsage = 2

@@ -12,12 +12,14 @@ import (
 	"sparkbridge/connect"
 	"sparkbridge/internal/journal"
 	"sparkbridge/listener"
+	"sparkbridge/sinks"
+	"sparkbridge/sinks/redact"
 )
 
-// Tail follows one source as a bridge does and hands its events to take, in their
-// order, until ctx ends, which is no error. The journal that it needs on the way is
+// Tail follows one source as a bridge does and hands those of its events that match to
+// take, in their order and without credentials, until ctx ends, which is no error. The journal that it needs on the way is
 // in a folder for temporary files, which it removes. An error of take ends it.
-func Tail(ctx context.Context, cfg configs.Source, log *slog.Logger, version string, take func(listener.Event) error) (err error) {
+func Tail(ctx context.Context, cfg configs.Source, match sinks.Match, log *slog.Logger, version string, take func(listener.Event) error) (err error) {
 	dir, err := os.MkdirTemp("", "bridge-tail-")
 	if err != nil {
 		return broken(fmt.Errorf("tail: %w", err))
@@ -28,7 +30,7 @@ func Tail(ctx context.Context, cfg configs.Source, log *slog.Logger, version str
 		return broken(fmt.Errorf("tail: open journal: %w", err))
 	}
 	defer func() { err = errors.Join(err, j.Close()) }()
-	return tail(ctx, cfg, j, connect.NewClient(connect.ClientOptions{Log: log, Version: version}), log, take)
+	return tail(ctx, cfg, j, connect.NewClient(connect.ClientOptions{Log: log, Version: version}), log, wanted(match, take))
 }
 
 func tail(ctx context.Context, cfg configs.Source, j *journal.Journal, client *connect.Client, log *slog.Logger, take func(listener.Event) error) error {
@@ -55,6 +57,16 @@ func tail(ctx context.Context, cfg configs.Source, j *journal.Journal, client *c
 	stop()
 	running.Wait()
 	return errors.Join(err, taken, reader.Close())
+}
+
+// wanted hands on what matches, without credentials: it ends up in tickets.
+func wanted(match sinks.Match, take func(listener.Event) error) func(listener.Event) error {
+	return func(e listener.Event) error {
+		if !match.Wants(&e) {
+			return nil
+		}
+		return take(redact.Event(e))
+	}
 }
 
 // takeAll hands out what the journal gets, until ctx ends.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"sparkbridge/connect/connecttest"
 	"sparkbridge/internal/journal"
 	"sparkbridge/listener"
+	"sparkbridge/sinks"
 )
 
 // A tail hands out what a bridge would keep, and lets go of the bus.
@@ -61,8 +63,21 @@ func TestTail(t *testing.T) {
 func TestTailEndsWithItsReader(t *testing.T) {
 	full := errors.New("disk full")
 	err := Tail(t.Context(), configs.Source{Name: "etl", Remote: "sc://127.0.0.1:1/;user_id=u;session_id=" + sessionID, PollInterval: time.Second, Mode: configs.ModePoll},
-		slog.New(slog.DiscardHandler), "test", func(listener.Event) error { return full })
+		sinks.Match{}, slog.New(slog.DiscardHandler), "test", func(listener.Event) error { return full })
 	if !errors.Is(err, full) {
 		t.Errorf("tail: %v", err)
+	}
+}
+
+func TestTailTakesWhatIsWantedWithoutCredentials(t *testing.T) {
+	var got []listener.Event
+	take := wanted(sinks.Match{Queries: []string{"orders"}}, func(e listener.Event) error { got = append(got, e); return nil })
+	for _, name := range []string{"clicks", "orders"} {
+		if err := take(listener.Event{Kind: listener.Terminated, Name: name, Payload: []byte(`{"exception":"boom password=leak-pw"}`)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(got) != 1 || got[0].Name != "orders" || strings.Contains(string(got[0].Payload), "leak-pw") {
+		t.Errorf("%+v", got)
 	}
 }

@@ -86,6 +86,20 @@ func (v *View) Each(from uint64, fn func(Record) error) error {
 	return nil
 }
 
+// EachLeft is Each, but goes on behind what retention has deleted since Look, after it
+// has told gone of it.
+func (v *View) EachLeft(from uint64, fn func(Record) error, gone func(*RetiredError)) error {
+	for {
+		err := v.Each(from, fn)
+		var retired *RetiredError
+		if !errors.As(err, &retired) {
+			return err
+		}
+		gone(retired)
+		from = retired.To + 1
+	}
+}
+
 func (v *View) eachOf(s *segment, from uint64, fn func(Record) error) error {
 	file, err := os.Open(s.path)
 	if err != nil {
