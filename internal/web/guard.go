@@ -6,6 +6,8 @@ import (
 	"net"
 	"net/http"
 	"strings"
+
+	"sparkbridge/configs"
 )
 
 // guarded lets a request pass that has the token. Without a token it must name this
@@ -50,7 +52,5 @@ func local(hostport string) bool {
 	if h, _, err := net.SplitHostPort(hostport); err == nil {
 		host = h
 	}
-	host = strings.Trim(host, "[]")
-	ip := net.ParseIP(host)
-	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
+	return configs.IsLoopback(host)
 }

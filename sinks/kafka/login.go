@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 
 	"github.com/segmentio/kafka-go/sasl"
 	"github.com/segmentio/kafka-go/sasl/plain"
@@ -52,7 +53,7 @@ func (c Config) validateLogin() error {
 
 func loopback(broker string) bool {
 	host, _, err := net.SplitHostPort(broker)
-	return err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback())
+	return err == nil && (strings.EqualFold(host, "localhost") || net.ParseIP(host).IsLoopback())
 }
 
 // mechanism returns what the client library logs in with, nil if nobody is to.

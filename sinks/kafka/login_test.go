@@ -15,7 +15,7 @@ import (
 )
 
 func TestValidateAccess(t *testing.T) {
-	far, near := []string{"kafka.test:9092"}, []string{"localhost:9092", "127.0.0.1:9092", "[::1]:9092"}
+	far, near := []string{"kafka.test:9092"}, []string{"localhost:9092", "LocalHost:9092", "127.0.0.1:9092", "[::1]:9092"}
 	good := SASL{Mechanism: "plain", Username: "u", Password: "hunter2"}
 	with := func(change func(*SASL)) SASL {
 		s := good
