@@ -77,6 +77,7 @@ func TestConnectionsAreNotKeptForEver(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, _ = io.Copy(io.Discard, answer.Body)
+			_ = answer.Body.Close()
 			began := time.Now()
 			_ = client.SetReadDeadline(began.Add(10 * idlePatience))
 			if _, err := in.ReadByte(); !errors.Is(err, io.EOF) || time.Since(began) < idlePatience-time.Second {
