@@ -13,10 +13,11 @@ import (
 )
 
 const (
-	// keepEvery is how often marks are stored and old segments deleted.
+	// keepEvery is how often marks are stored and old segments deleted, beside each time
+	// that a segment is full.
 	keepEvery = 30 * time.Second
-	// watchEvery is the same where the journal may fill up: marks that are old would
-	// keep it from getting smaller.
+	// watchEvery is the same where the journal may fill up, and while it is larger than
+	// it may be: marks that are old would keep it from getting smaller.
 	watchEvery = time.Second
 )
 
@@ -36,23 +37,31 @@ type keeper struct {
 
 // run keeps until ctx ends, and then stores the marks once more.
 func (k *keeper) run(ctx context.Context) {
-	every := keepEvery
-	if k.blocks() {
-		every = watchEvery
-	}
-	ticker := time.NewTicker(every)
-	defer ticker.Stop()
 	for {
+		err := k.retain(ctx)
+		if err != nil && ctx.Err() == nil {
+			k.log.Error("old segments of the journal were not deleted", "err", err)
+		}
+		rest := keepEvery
+		if k.blocks() || err == nil && k.excessive() {
+			rest = watchEvery
+		}
 		select {
 		case <-ctx.Done():
 			note(k.journal, k.sources, k.log)
 			return
-		case <-ticker.C:
-			if err := k.retain(ctx); err != nil && ctx.Err() == nil {
-				k.log.Error("old segments of the journal were not deleted", "err", err)
-			}
+		case <-k.journal.Turned():
+		case <-time.After(rest):
 		}
 	}
+}
+
+// excessive says that the journal has a segment too many. When one turns, the marks of
+// the source that writes cannot be stored until its event is in the journal, and
+// without them it may be that nothing can be deleted yet.
+func (k *keeper) excessive() bool {
+	st := k.journal.Stats()
+	return st.Segments > 1 && st.Bytes > int64(k.cfg.MaxBytes)
 }
 
 func (k *keeper) blocks() bool { return k.cfg.WhenFull == configs.WhenFullBlock }

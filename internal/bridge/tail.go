@@ -16,6 +16,9 @@ import (
 	"sparkbridge/sinks/redact"
 )
 
+// tailBytes is what the journal of a tail may take.
+const tailBytes = 64 << 20
+
 // Tail follows one source as a bridge does and hands those of its events that match to
 // take, in their order and without credentials, until ctx ends, which is no error. The journal that it needs on the way is
 // in a folder for temporary files, which it removes. An error of take ends it.
@@ -25,7 +28,7 @@ func Tail(ctx context.Context, cfg configs.Source, match sinks.Match, log *slog.
 		return broken(fmt.Errorf("tail: %w", err))
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	j, err := journal.Open(dir, journal.Options{SegmentBytes: 8 << 20, MaxBytes: 64 << 20})
+	j, err := journal.Open(dir, journal.Options{SegmentBytes: tailBytes / 8, MaxBytes: tailBytes})
 	if err != nil {
 		return broken(fmt.Errorf("tail: open journal: %w", err))
 	}
@@ -52,7 +55,7 @@ func tail(ctx context.Context, cfg configs.Source, j *journal.Journal, client *c
 		taken = takeAll(reading, tape{reader}, take)
 		abort(taken)
 	})
-	running.Go(func() { (&keeper{journal: j, sources: sources, log: log}).run(reading) })
+	running.Go(func() { (&keeper{cfg: configs.Journal{MaxBytes: tailBytes}, journal: j, sources: sources, log: log}).run(reading) })
 	err = follow(feeding, sources)
 	stop()
 	running.Wait()

@@ -91,6 +91,7 @@ type Journal struct {
 	segments []*segment // never empty; the last is the tail
 	next     uint64     // sequence after the last durable record
 	grown    chan struct{}
+	turned   chan struct{}
 	closed   bool
 	writing  condition
 	oldest   moment // of the first record, known once it was asked for
@@ -121,7 +122,7 @@ func open(dir string, o Options, d disk) (_ *Journal, err error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &Journal{dir: dir, o: o.withDefaults(), disk: d, lock: lock, pen: make(chan struct{}, 1)}
+	j := &Journal{dir: dir, o: o.withDefaults(), disk: d, lock: lock, pen: make(chan struct{}, 1), turned: make(chan struct{}, 1)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, j.release())

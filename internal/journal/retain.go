@@ -50,6 +50,10 @@ func (j *Journal) retire(floor uint64) ([]*segment, error) {
 	return gone, nil
 }
 
+// Turned receives when a new segment has begun, so that retention may find something
+// to delete; once for all that began since it last received. It is for one receiver.
+func (j *Journal) Turned() <-chan struct{} { return j.turned }
+
 // Retiring returns the sequence of the first record that Retain with the same floor
 // would leave, if it were called now.
 func (j *Journal) Retiring(floor uint64) uint64 {

@@ -123,5 +123,9 @@ func (j *Journal) turn() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.segments = append(j.segments, s)
+	select {
+	case j.turned <- struct{}{}:
+	default: // nobody has looked since the last time
+	}
 	return nil
 }
