@@ -148,11 +148,12 @@ func frozenServer(t *testing.T, js bool, fill int) {
 
 func TestCoreFlush(t *testing.T) {
 	s := startServer(t, nil)
-	sub, err := s.client(t).SubscribeSync("spark.>")
+	client := s.client(t)
+	sub, err := client.SubscribeSync("spark.>")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := sub.SetPendingLimits(-1, -1); err != nil {
+	if err := errors.Join(sub.SetPendingLimits(-1, -1), client.Flush()); err != nil { // the server knows of it before the first event
 		t.Fatal(err)
 	}
 	sink := newSink(t, Config{URL: s.url()})
