@@ -27,6 +27,7 @@ import (
 //	form      the same in words
 //	min       the least duration or size that makes sense
 //	example   a value for the schema to show
+//	path      "true": a file or folder; a relative one starts at the folder of the configuration file
 
 // Config is the whole configuration.
 type Config struct {
@@ -35,13 +36,17 @@ type Config struct {
 	Sinks   []Sink   `yaml:"sinks" required:"true" doc:"Where events go. Every sink gets the events that it wants, at its own pace."`
 	HTTP    HTTP     `yaml:"http" doc:"The page, the API, metrics and health."`
 	Log     Log      `yaml:"log" doc:"What the bridge says about itself, on standard error."`
+
+	// Warnings are what Load has found that may keep the bridge from working, and does
+	// not keep it from starting.
+	Warnings Errors `yaml:"-"`
 }
 
 // Source is one Spark Connect session.
 type Source struct {
 	Name          string           `yaml:"name" required:"true" pattern:"^[a-z0-9][a-z0-9-]{0,31}$" form:"1 to 32 lower-case letters, digits and -, the first no -" example:"etl" doc:"Names the job, stable over its sessions; a part of subjects and of the source of every event."`
 	Remote        ConnectionString `yaml:"remote" example:"sc://spark:15002/;user_id=etl;session_id=5b0d2c1e-8f0a-4c53-9a58-7b1f0a4f3e11" doc:"The Spark Connect connection string of the session. user_id and session_id are required unless create_session is true; the session id must be the one of the job."`
-	RemoteFile    string           `yaml:"remote_file" example:"/run/spark/etl" doc:"Instead of remote: a file that holds the connection string, read again when it changes or the session is closed."`
+	RemoteFile    string           `yaml:"remote_file" path:"true" example:"/run/spark/etl" doc:"Instead of remote: a file that holds the connection string, read again when it changes or the session is closed."`
 	Token         Secret           `yaml:"token" doc:"Sent as Authorization: Bearer. Give it here or in remote, not in both."`
 	Mode          Mode             `yaml:"mode" default:"auto" enum:"auto,bus,poll" doc:"auto: hold the listener bus, and poll the session while that cannot be had. bus: wait for the bus. poll: never take it."`
 	Attach        Attach           `yaml:"attach" default:"first_query" enum:"first_query,at_once" doc:"When to take the session's listener bus: when it has a query, or at once."`
@@ -86,7 +91,7 @@ const (
 
 // Journal says where the durable log lies and when it forgets.
 type Journal struct {
-	Dir      string        `yaml:"dir" default:"bridge-data" required:"true" doc:"The folder of the journal, made if it is missing. One bridge at a time."`
+	Dir      string        `yaml:"dir" path:"true" default:"bridge-data" required:"true" doc:"The folder of the journal, made if it is missing. One bridge at a time."`
 	MaxAge   time.Duration `yaml:"max_age" default:"168h" min:"1s" doc:"How long events are kept at most."`
 	MaxBytes Size          `yaml:"max_bytes" default:"10GiB" min:"1MiB" doc:"How much disk the events may take; the oldest go first. The newest segment always stays."`
 	WhenFull WhenFull      `yaml:"when_full" default:"drop_oldest" enum:"drop_oldest,block" doc:"What happens when events have to go that a sink has not had yet. drop_oldest: they go, and the sink gets a gap event for each run. block: nothing is read until the sink has them; Spark keeps what comes."`

@@ -3,22 +3,26 @@ package configs
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
+
+	"sparkbridge/sinks"
 )
 
-// Environment is where the variables of a configuration come from.
+// Environment is where the variables of a configuration come from, and what its
+// relative paths start at.
 type Environment struct {
 	// Lookup returns the value of a variable and whether it is set.
 	Lookup func(name string) (string, bool)
 	// ReadFile returns the text of a file named by ${file:/path}.
 	ReadFile func(path string) (string, error)
+	// Files says that the files of sinks must be there and fit for their use.
+	Files bool
+	// Folder is where relative paths start; empty is the working directory.
+	Folder string
 }
-
-// maxValueBytes bounds what ${file:…} may bring in: a secret, not a disk image.
-const maxValueBytes = 1 << 20
 
 // OSEnvironment is the environment of this process, and its file system.
 func OSEnvironment() Environment {
@@ -26,19 +30,16 @@ func OSEnvironment() Environment {
 }
 
 func readValueFile(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
+	data, err := sinks.ReadFile(path)
+	return string(data), err
+}
+
+// find is where a path leads.
+func (e Environment) find(path string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
 	}
-	defer f.Close() //nolint:errcheck // only read from
-	data, err := io.ReadAll(io.LimitReader(f, maxValueBytes+1))
-	if err != nil {
-		return "", err
-	}
-	if len(data) > maxValueBytes {
-		return "", fmt.Errorf("%s: has more than %d bytes", path, maxValueBytes)
-	}
-	return string(data), nil
+	return filepath.Join(e.Folder, path)
 }
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
@@ -81,9 +82,10 @@ func (e Environment) expand(text string) (out string, changed bool, err error) {
 // a default also replaces an empty value.
 func (e Environment) variable(inside string) (string, error) {
 	if path, ok := strings.CutPrefix(inside, "file:"); ok {
-		text, err := e.ReadFile(path)
+		found := e.find(path)
+		text, err := e.ReadFile(found)
 		if err != nil {
-			return "", fmt.Errorf("cannot read the file of ${%s}: %w", inside, err)
+			return "", fmt.Errorf("has ${%s}: %s: %w", inside, found, err)
 		}
 		value := strings.TrimRight(text, "\r\n")
 		if value == "" { // half a secret must not turn signing or a login off

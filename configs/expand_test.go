@@ -1,9 +1,11 @@
 package configs
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -44,7 +46,7 @@ func TestExpand(t *testing.T) {
 		"${}":              "is no variable",
 		"${s3cret word}":   "is no variable",
 		"${1A}":            "is no variable",
-		"${file:/nowhere}": "cannot read the file of ${file:/nowhere}",
+		"${file:/nowhere}": "has ${file:/nowhere}: /nowhere: ",
 		"${NO}${NOT}":      "the variable NOT is not set",
 	} {
 		_, _, err := env.expand(text)
@@ -97,6 +99,8 @@ func TestExpandNoKeys(t *testing.T) {
 	same(t, got, []string{"f:7:1: ${A}: is an unknown key: use one of sources, journal, sinks, http, log"})
 }
 
+// A file of a value is small and ends. Others are refused, and not opened: a pipe that
+// nobody writes would hold the start up for ever.
 func TestReadValueFile(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string, size int) string {
@@ -106,17 +110,36 @@ func TestReadValueFile(t *testing.T) {
 		}
 		return path
 	}
+	pipe, link := filepath.Join(dir, "pipe"), filepath.Join(dir, "link")
+	if err := errors.Join(syscall.Mkfifo(pipe, 0o600), os.Symlink("right", link)); err != nil {
+		t.Fatal(err)
+	}
 	env := OSEnvironment()
-	if got, _, err := env.expand("${file:" + write("right", 10) + "}"); err != nil || got != "xxxxxxxxxx" {
-		t.Errorf("got %q, %v", got, err)
+	for _, path := range []string{write("right", 10), link} {
+		if got, _, err := env.expand("${file:" + path + "}"); err != nil || got != "xxxxxxxxxx" {
+			t.Errorf("%s: got %q, %v", path, got, err)
+		}
 	}
-	if _, _, err := env.expand("${file:" + write("large", maxValueBytes+1) + "}"); err == nil || !strings.Contains(err.Error(), "has more than") {
-		t.Errorf("a file without end gave the error %v", err)
-	}
-	if _, _, err := env.expand("${file:" + write("empty", 0) + "}"); err == nil || !strings.Contains(err.Error(), "that file is empty") {
-		t.Errorf("an empty file: %v", err)
-	}
-	if _, _, err := env.expand("${file:" + dir + "}"); err == nil {
-		t.Error("a folder was read")
+	for path, want := range map[string]string{
+		write("large", 1<<20+1):    "has more than 1048576 bytes",
+		write("empty", 0):          "that file is empty",
+		dir:                        dir + ": is a folder; name a file in it",
+		pipe:                       pipe + ": is a pipe or a device; name a file",
+		"/dev/zero":                "/dev/zero: is a pipe or a device",
+		filepath.Join(dir, "none"): "there is no such file; put it there, or correct the path",
+	} {
+		refused := make(chan error, 1)
+		go func() {
+			_, _, err := env.expand("${file:" + path + "}")
+			refused <- err
+		}()
+		select {
+		case err := <-refused:
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: got error %v, want %s", path, err, want)
+			}
+		case <-time.After(time.Minute):
+			t.Fatalf("%s is still being read after a minute", path)
+		}
 	}
 }

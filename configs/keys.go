@@ -20,6 +20,7 @@ type key struct {
 	min      string
 	example  string
 	required bool
+	path     bool // of a file or folder
 }
 
 // keysOf returns the keys of a struct in the order of its fields.
@@ -35,6 +36,7 @@ func keysOf(t reflect.Type) []key {
 			name: name, index: i, typ: f.Type,
 			doc: f.Tag.Get("doc"), fallback: f.Tag.Get("default"), pattern: f.Tag.Get("pattern"), formText: f.Tag.Get("form"),
 			min: f.Tag.Get("min"), example: f.Tag.Get("example"), required: f.Tag.Get("required") == "true",
+			path: f.Tag.Get("path") == "true",
 		}
 		if enum := f.Tag.Get("enum"); enum != "" {
 			k.enum = strings.Split(enum, ",")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"strconv"
@@ -20,15 +21,30 @@ import (
 // maxFileBytes bounds the configuration file, which people write by hand.
 const maxFileBytes = 1 << 20
 
-// Load reads and checks a configuration file in the environment of this process.
-// What it returns is complete: defaults filled in, variables expanded. The error
+// Load reads and checks a configuration file in the environment of this process, and
+// the files of sinks that it names. What it returns is complete: defaults filled in,
+// variables expanded, and relative paths started at the folder of the file. The error
 // is an Errors with all problems.
 func Load(path string) (*Config, error) {
+	env := OSEnvironment()
+	env.Files = true
+	return load(path, env)
+}
+
+// Look is Load without a look at the files of sinks, which do not matter to who works
+// on a bridge that runs already.
+func Look(path string) (*Config, error) { return load(path, OSEnvironment()) }
+
+func load(path string, env Environment) (*Config, error) {
 	data, err := readFile(path)
 	if err != nil {
 		return nil, err
 	}
-	return Parse(path, data, OSEnvironment())
+	// What comes through a pipe lies in no folder of the user's.
+	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+		env.Folder = filepath.Dir(path)
+	}
+	return Parse(path, data, env)
 }
 
 func readFile(path string) ([]byte, error) {
@@ -67,7 +83,11 @@ func Parse(name string, data []byte, env Environment) (*Config, error) {
 		d.value(root, reflect.ValueOf(cfg).Elem(), "")
 	}
 	if root != nil && root.Kind == yaml.MappingNode {
+		resolve(reflect.ValueOf(cfg).Elem(), env.find)
 		cfg.validate(p)
+		if env.Files {
+			cfg.checkFiles(p)
+		}
 	}
 	if err := p.err(); err != nil {
 		return nil, err

@@ -91,6 +91,20 @@ func newProblems(file string) *problems {
 
 // add notes a problem at the place of the path, or of the nearest one above it.
 func (p *problems) add(path, format string, args ...any) {
+	p.note(p.problem(path, format, args...))
+}
+
+func (p *problems) addAt(line, column int, path, format string, args ...any) {
+	p.note(p.problemAt(line, column, path, format, args...))
+}
+
+func (p *problems) note(e *Error) {
+	if len(p.list) < maxProblems {
+		p.list = append(p.list, e)
+	}
+}
+
+func (p *problems) problem(path, format string, args ...any) *Error {
 	where := path
 	for where != "" {
 		if _, ok := p.at[where]; ok {
@@ -99,16 +113,11 @@ func (p *problems) add(path, format string, args ...any) {
 		where = parent(where)
 	}
 	at := p.at[where]
-	p.addAt(at.line, at.column, path, format, args...)
+	return p.problemAt(at.line, at.column, path, format, args...)
 }
 
-func (p *problems) addAt(line, column int, path, format string, args ...any) {
-	if len(p.list) == maxProblems {
-		return
-	}
-	p.list = append(p.list, &Error{
-		File: p.file, Line: line, Column: column, Path: p.display(path), Problem: fmt.Sprintf(format, args...), key: path,
-	})
+func (p *problems) problemAt(line, column int, path, format string, args ...any) *Error {
+	return &Error{File: p.file, Line: line, Column: column, Path: p.display(path), Problem: fmt.Sprintf(format, args...), key: path}
 }
 
 // display names the flag instead of the path that it filled.
@@ -130,6 +139,13 @@ func (p *problems) failed(path string) bool {
 	return slices.ContainsFunc(p.list, func(e *Error) bool {
 		return e.key == path || within(e.key, path) || within(path, e.key)
 	})
+}
+
+// emptied says that the file gives an empty value and does not say by ${NAME:-} that it
+// may be empty.
+func (p *problems) emptied(path string) bool {
+	at, written := p.at[path]
+	return written && !strings.Contains(at.expanded, ":-}")
 }
 
 // quote shows a value as the file writes it: what a variable stands for may be

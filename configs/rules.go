@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"sparkbridge/sinks"
 )
 
 // checkTags checks required, enum, pattern and min throughout the tree.
@@ -21,7 +23,18 @@ func checkTags(p *problems, v reflect.Value, path string) {
 		for i := range v.Len() {
 			checkTags(p, v.Index(i), index(path, i))
 		}
+	case reflect.Map:
+		for _, name := range v.MapKeys() {
+			checkTags(p, v.MapIndex(name), join(path, clip(name.String())))
+		}
+	case reflect.String:
+		if v.Type() == secretType {
+			checkGiven(p, v, path)
+		}
 	case reflect.Struct:
+		if t, ok := v.Interface().(sinks.TLS); ok {
+			checkTLS(p, t, path)
+		}
 		for _, k := range keysOf(v.Type()) {
 			at := join(path, k.name)
 			if !p.failed(at) {
@@ -34,6 +47,9 @@ func checkTags(p *problems, v reflect.Value, path string) {
 
 func (k key) check(p *problems, v reflect.Value, path string) {
 	text := textOf(v)
+	if k.path && !k.required {
+		checkGiven(p, v, path)
+	}
 	switch {
 	case k.required && isEmpty(v):
 		p.add(path, "is required: %s", k.advice())
@@ -45,6 +61,18 @@ func (k key) check(p *problems, v reflect.Value, path string) {
 		p.add(path, "%s has another form than it may: use %s", p.quote(path, text), cmp.Or(k.formText, k.pattern))
 	case k.min != "" && v.Int() < k.least():
 		p.add(path, "%s is too little: use at least %s", p.quote(path, text), k.min)
+	}
+}
+
+// checkGiven refuses a secret or a file that is written out and empty: a login or a
+// signature must not be off without a word, because of a variable that nobody has set.
+func checkGiven(p *problems, v reflect.Value, path string) {
+	switch {
+	case v.Len() > 0 || !p.emptied(path) || p.failed(path):
+	case p.at[path].expanded != "":
+		p.add(path, "%s is empty: give the variable a value, or write it as in ${NAME:-} if it may be empty", quote(p.at[path].expanded))
+	default:
+		p.add(path, "is empty: give it a value, or take the key out")
 	}
 }
 

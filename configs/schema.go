@@ -81,6 +81,9 @@ func (k key) description() string {
 	if k.formText != "" {
 		text += " Its form: " + k.formText + "."
 	}
+	if k.path {
+		text += " A relative path starts at the folder of the configuration file."
+	}
 	if k.min != "" {
 		text += " At least " + k.min + "."
 	}
@@ -130,7 +133,7 @@ func (k key) form() node {
 		return orVariable(node{{"enum", k.enum}})
 	case k.pattern != "":
 		return orVariable(node{{"type", "string"}, {"pattern", k.pattern}})
-	case k.required:
+	case k.required, k.path, k.typ == secretType:
 		return node{{"type", "string"}, {"minLength", 1}}
 	}
 	return node{{"type", "string"}}

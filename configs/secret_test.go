@@ -79,6 +79,40 @@ func TestEmptySecret(t *testing.T) {
 	}
 }
 
+// A secret or a file that is written out and empty turns nothing off without a word.
+// Only ${NAME:-} says that it may be empty.
+func TestEmptySecretsAreNoSecrets(t *testing.T) {
+	env := environment(map[string]string{"EMPTY": ""}, nil)
+	sink := func(text string) string { return good + "  - {name: s, " + text + "}\n" }
+	for path, text := range map[string]string{
+		"sources[0].token":                strings.Replace(good, "sinks:", "    token: VALUE\nsinks:", 1),
+		"sources[0].remote_file":          "sources:\n  - {name: a, remote_file: VALUE}\nsinks:\n  - {name: s, nats: {url: nats://h}}\n",
+		"http.token":                      good + "http: {token: VALUE}\n",
+		"sinks[1].nats.token":             sink("nats: {url: nats://h, token: VALUE}"),
+		"sinks[1].nats.password":          sink("nats: {url: nats://h, user: u, password: VALUE}"),
+		"sinks[1].nats.nkey_file":         sink("nats: {url: nats://h, nkey_file: VALUE}"),
+		"sinks[1].nats.creds_file":        sink("nats: {url: nats://h, creds_file: VALUE}"),
+		"sinks[1].nats.tls.ca_file":       sink("nats: {url: nats://h, tls: {ca_file: VALUE}}"),
+		"sinks[1].kafka.sasl.password":    sink("kafka: {brokers: ['localhost:1'], sasl: {mechanism: plain, username: u, password: VALUE}}"),
+		"sinks[1].webhook.secret":         sink("webhook: {url: https://h, secret: VALUE}"),
+		"sinks[1].webhook.secrets[0]":     sink("webhook: {url: https://h, secrets: [VALUE]}"),
+		"sinks[1].webhook.bearer":         sink("webhook: {url: https://h, bearer: VALUE}"),
+		"sinks[1].webhook.basic.password": sink("webhook: {url: https://h, basic: {user: u, password: VALUE}}"),
+		"sinks[1].webhook.headers.x-key":  sink("webhook: {url: https://h, headers: {x-key: VALUE}}"),
+	} {
+		problems := func(value string) []string { return problemsOf(t, strings.Replace(text, "VALUE", value, 1), env) }
+		before, _, _ := strings.Cut(text, "VALUE")
+		at := fmt.Sprintf("f:%d:%d: %s: ", strings.Count(before, "\n")+1, len(before)-strings.LastIndex(before, "\n"), path)
+		same(t, problems(`""`), []string{at + "is empty: give it a value, or take the key out"})
+		same(t, problems(`"${EMPTY}"`), []string{at + `"${EMPTY}" is empty: give the variable a value, or write it as in ${NAME:-} if it may be empty`})
+		for _, value := range []string{`"${EMPTY:-}"`, `"${UNSET:-}"`} {
+			if got := strings.Join(problems(value), "\n"); strings.Contains(got, "is empty") {
+				t.Errorf("%s: %s gives %q, and says that it may be empty", path, value, got)
+			}
+		}
+	}
+}
+
 // Nor does an error, wherever the secret was put by mistake.
 func TestSecretsStayHiddenInErrors(t *testing.T) {
 	const hidden = "hunter2"

@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"regexp"
@@ -31,6 +32,9 @@ var sizeForm = regexp.MustCompile(sizePattern)
 // UnmarshalText reads a size; its errors name the value and the form wanted.
 func (s *Size) UnmarshalText(text []byte) error {
 	const want = "write a whole number and a unit such as 500MiB or 10GiB"
+	if positive, ok := bytes.CutPrefix(text, []byte("-")); ok && sizeForm.Match(positive) {
+		return fmt.Errorf("is negative: %s", want)
+	}
 	if !sizeForm.Match(text) {
 		return fmt.Errorf("is not a size: %s", want)
 	}
@@ -92,6 +96,9 @@ func parseDuration(text string) (time.Duration, error) {
 		}
 	}
 	d, err := time.ParseDuration(rest)
+	if err == nil && d < 0 && rest == text {
+		return 0, fmt.Errorf("is negative: write a duration such as 500ms, 5s, 1m, 168h or 7d")
+	}
 	if err != nil || rest == "0" || rest[0] == '+' || d < 0 || d > math.MaxInt64-days {
 		return 0, errForm
 	}

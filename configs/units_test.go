@@ -25,6 +25,9 @@ func TestSize(t *testing.T) {
 			t.Errorf("%q is read as %d", text, got)
 		}
 	}
+	if err := new(Size).UnmarshalText([]byte("-5MiB")); err == nil || err.Error() != "is negative: write a whole number and a unit such as 500MiB or 10GiB" {
+		t.Errorf("a negative one: %v", err)
+	}
 }
 
 func TestDuration(t *testing.T) {
@@ -45,6 +48,9 @@ func TestDuration(t *testing.T) {
 		if got, err := parseDuration(text); err == nil {
 			t.Errorf("%q is read as %v", text, got)
 		}
+	}
+	if _, err := parseDuration("-5s"); err == nil || err.Error() != "is negative: write a duration such as 500ms, 5s, 1m, 168h or 7d" {
+		t.Errorf("a negative one: %v", err)
 	}
 	for d, want := range map[time.Duration]string{168 * time.Hour: "168h", time.Minute: "1m", 10 * time.Minute: "10m", 90 * time.Second: "1m30s", 10 * time.Second: "10s", time.Hour + time.Second: "1h0m1s"} {
 		if got := formatDuration(d); got != want {

@@ -2,11 +2,11 @@ package configs
 
 import (
 	"fmt"
-	"os"
 	"reflect"
 	"strings"
 
 	"sparkbridge/connect"
+	"sparkbridge/sinks"
 	"sparkbridge/sinks/webhook"
 )
 
@@ -33,9 +33,9 @@ func (s *Source) ParsedRemote() (connect.Remote, error) {
 // ReadRemote reads the connection string in RemoteFile. It returns it in its parts,
 // and as it was written; its errors name no secret.
 func (s *Source) ReadRemote() (remote connect.Remote, written string, err error) {
-	text, err := os.ReadFile(s.RemoteFile)
+	text, err := sinks.ReadFile(s.RemoteFile)
 	if err != nil {
-		return connect.Remote{}, "", err
+		return connect.Remote{}, "", fmt.Errorf("read %s: %w", s.RemoteFile, err)
 	}
 	written = strings.TrimSpace(string(text))
 	if remote, err = connect.ParseRemote(written); err != nil {
@@ -137,7 +137,10 @@ func (c *Config) checkSinks(p *problems) {
 }
 
 // validator is what the configuration of a destination can do.
-type validator interface{ Validate() error }
+type validator interface {
+	Validate() error
+	CheckFiles() error
+}
 
 // destination is the part of a sink that says where it sends.
 type destination struct {

@@ -4,22 +4,20 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"fmt"
 	"net"
-	"os"
 )
 
 // TLS says how connections to a destination are secured. The zero value asks for
-// nothing. Files are in PEM and are read for each connection, so that renewed
-// ones are taken without a restart.
+// nothing. Files are in PEM, must be there at the start, and are read for each
+// connection, so that renewed ones are taken without a restart.
 type TLS struct {
 	// Enabled asks for TLS where the address does not say so; the other fields imply it.
-	Enabled bool `yaml:"enabled" default:"false" doc:"true: use TLS. The other keys of tls imply it."`
+	Enabled bool `yaml:"enabled" default:"false" doc:"true: use TLS. The other keys of tls imply it, and cannot stand beside false."`
 	// CAFile holds the authorities to trust, in place of those of the machine.
-	CAFile string `yaml:"ca_file" example:"/etc/bridge/ca.pem" doc:"PEM file with the authorities that may vouch for the server; those of the machine where it is left out."`
+	CAFile string `yaml:"ca_file" path:"true" example:"/etc/bridge/ca.pem" doc:"PEM file with the authorities that may vouch for the server; those of the machine where it is left out."`
 	// CertFile and KeyFile are the certificate and key to show to the server.
-	CertFile string `yaml:"cert_file" example:"/etc/bridge/client.pem" doc:"PEM file with the certificate to show to the server, and those between it and its authority."`
-	KeyFile  string `yaml:"key_file" example:"/etc/bridge/client-key.pem" doc:"PEM file with the key of cert_file, without a passphrase."`
+	CertFile string `yaml:"cert_file" path:"true" example:"/etc/bridge/client.pem" doc:"PEM file with the certificate to show to the server, and those between it and its authority."`
+	KeyFile  string `yaml:"key_file" path:"true" example:"/etc/bridge/client-key.pem" doc:"PEM file with the key of cert_file, without a passphrase."`
 	// ServerName is the name that the server's certificate must have, in place
 	// of the host that was connected to.
 	ServerName string `yaml:"server_name" example:"broker.internal" doc:"The name that the certificate of the server must have; its host where it is left out."`
@@ -29,7 +27,7 @@ type TLS struct {
 func (t TLS) Wanted() bool { return t != TLS{} }
 
 // Validate returns what is wrong with the configuration. It does not read the
-// files: they may come and go. The errors begin with tls and the name of the field.
+// files, which may come and go; CheckFiles does. The errors begin with tls and the name of the field.
 func (t TLS) Validate() error {
 	switch {
 	case t.CertFile != "" && t.KeyFile == "":
@@ -40,18 +38,18 @@ func (t TLS) Validate() error {
 	return nil
 }
 
-// Config reads the files and returns a configuration for one connection. The
-// errors name the field and the file, and show nothing of what is in it.
+// Config reads the files and returns a configuration for one connection. An error is
+// a *FileError.
 func (t TLS) Config() (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
 	if t.CAFile != "" {
-		pem, err := os.ReadFile(t.CAFile)
+		trusted, err := t.authorities()
 		if err != nil {
-			return nil, fmt.Errorf("tls.ca_file: %w", err)
+			return nil, err
 		}
 		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("tls.ca_file: %s has no certificate in it; it must be a PEM file", t.CAFile)
+		for _, cert := range trusted {
+			config.RootCAs.AddCert(cert)
 		}
 	}
 	if t.CertFile == "" {
@@ -64,14 +62,6 @@ func (t TLS) Config() (*tls.Config, error) {
 	// its complaint that there was none.
 	config.GetClientCertificate = t.certificate
 	return config, nil
-}
-
-func (t TLS) certificate(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-	pair, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
-	if err != nil {
-		return nil, fmt.Errorf("tls.cert_file, tls.key_file: %w", err)
-	}
-	return &pair, nil
 }
 
 // TLSAdvice is what to do about an error of a TLS connection, empty for others.

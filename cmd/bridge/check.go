@@ -29,7 +29,8 @@ func checkCommand() *cobra.Command {
 		Use:   "check",
 		Short: "Check the configuration and print what it amounts to, or ask whether it would work",
 		Long: "Checks the configuration, with all problems told at once, and prints it as it takes effect: defaults\n" +
-			"filled in, variables expanded, secrets hidden. It exits 2 if the configuration is wrong. It asks no server.\n\n" +
+			"filled in, variables expanded, secrets hidden. It exits 2 if the configuration is wrong, or names a file\n" +
+			"that cannot be used. It asks no server.\n\n" +
 			"With --connect it then asks Spark and each sink whether the bridge would work, and prints that instead.\n" +
 			"It takes no bus, creates no session, and sends and makes nothing. It exits 1 if something would not work\n" +
 			"now, and 2 if that has to be mended in the configuration, such as a token that is refused.",
@@ -41,6 +42,9 @@ func checkCommand() *cobra.Command {
 			cfg, err := input.load()
 			if err != nil {
 				return err
+			}
+			for _, warning := range cfg.Warnings {
+				fmt.Fprintln(cmd.ErrOrStderr(), "warning: "+warning.Error())
 			}
 			if f.connect {
 				return classified(ask(cmd.Context(), cmd.OutOrStdout(), f, cfg))

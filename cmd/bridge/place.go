@@ -28,7 +28,7 @@ func (p *place) folder() (string, error) {
 	if p.dir != "" {
 		return p.dir, nil
 	}
-	cfg, err := configs.Load(cmp.Or(p.file, defaultFile))
+	cfg, err := configs.Look(cmp.Or(p.file, defaultFile))
 	if err != nil {
 		return "", err
 	}

@@ -25,6 +25,9 @@ func runCommand(run runner) *cobra.Command {
 				return err
 			}
 			log := newLogger(cmd.ErrOrStderr(), cfg.Log)
+			for _, warning := range cfg.Warnings {
+				log.Warn("configuration may not work", "err", warning)
+			}
 			err = untilSignal(stopGrace, func(ctx context.Context) error {
 				return run(ctx, cfg, log, version())
 			})

@@ -18,12 +18,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/jwt/v2"
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nkeys"
 
 	"sparkbridge/configs"
 	"sparkbridge/connect/connecttest"
 	"sparkbridge/internal/bridge"
 	"sparkbridge/internal/tail"
+	"sparkbridge/sinks/sinktest"
 )
 
 // Every secret of this configuration begins with hush-, and the credential in the events
@@ -46,7 +49,7 @@ sinks:
   - {name: nats-key, nats: {url: "nats://%[3]s", nkey_file: %[4]s}}
   - {name: nats-creds, nats: {url: "nats://%[3]s", creds_file: %[4]s}}
   - {name: kafka, kafka: {brokers: ["localhost:1"], sasl: {mechanism: scram-sha-256, username: etl, password: hush-pw}}}
-  - {name: cert, webhook: {url: "https://%[2]s", tls: {cert_file: %[4]s, key_file: %[4]s}}}
+  - {name: cert, webhook: {url: "https://%[2]s", tls: {cert_file: %[6]s, key_file: %[7]s}}}
 http: {listen: 127.0.0.1:0, token: hush-http}
 journal: {dir: %[5]s}
 log: {level: debug, format: json}
@@ -110,9 +113,10 @@ func TestSecretsNeverShow(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	file, journal, junk := filepath.Join(dir, "b.yaml"), filepath.Join(dir, "j"), filepath.Join(dir, "junk")
-	write(t, junk, "hush-file\n")
-	write(t, file, fmt.Sprintf(secretive, spark.Addr(), strings.TrimPrefix(hook.URL, "http://"), strings.TrimPrefix(startGuardedNATS(t), "nats://"), junk, journal))
+	file, journal, creds := filepath.Join(dir, "b.yaml"), filepath.Join(dir, "j"), filepath.Join(dir, "user.creds")
+	write(t, creds, newCreds(t))
+	certFile, keyFile := sinktest.NewAuthority(t).Issue(t, "bridge")
+	write(t, file, fmt.Sprintf(secretive, spark.Addr(), strings.TrimPrefix(hook.URL, "http://"), strings.TrimPrefix(startGuardedNATS(t), "nats://"), creds, journal, certFile, keyFile))
 
 	shown := map[string]string{}
 	shown["check"] = ran(t, 0, "check", "-c", file)
@@ -122,6 +126,10 @@ func TestSecretsNeverShow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, path := range []string{creds, certFile, keyFile} { // from now on they cannot be used
+		write(t, path, "hush-file\n")
+	}
+	shown["check of files"] = ran(t, 2, "check", "-c", file)
 	logged := &lockedBuffer{}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -160,7 +168,7 @@ func TestSecretsNeverShow(t *testing.T) {
 	}
 	for what, part := range map[string]string{
 		"log": "422 Unprocessable Entity", "dlq list": "422 Unprocessable Entity", "dlq show": `password=***`, "/api/v1/events?last=100": `"sparkredacted":true`,
-		"check": "***", "check --connect": "problem", "/api/v1/status": "401 Unauthorized", "/metrics": "sparkbridge_sink",
+		"check": "***", "check of files": "has no seed of a user in it", "check --connect": "problem", "/api/v1/status": "401 Unauthorized", "/metrics": "sparkbridge_sink",
 	} {
 		if !strings.Contains(shown[what], part) {
 			t.Errorf("%s does not say %s:\n%s", what, part, shown[what])
@@ -254,6 +262,37 @@ func write(t *testing.T, path, text string) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// newCreds makes a user that no server knows, and returns its credentials, which have its
+// nkey in them too.
+func newCreds(t *testing.T) string {
+	t.Helper()
+	account, err := nkeys.CreateAccount()
+	if err != nil {
+		t.Fatal(err)
+	}
+	user, err := nkeys.CreateUser()
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err := user.PublicKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	claims, err := jwt.NewUserClaims(public).Encode(account)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seed, err := user.Seed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := jwt.FormatUserConfig(claims, seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 // startGuardedNATS starts a server that lets in none of the sinks.

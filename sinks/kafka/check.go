@@ -52,7 +52,7 @@ func (s *Sink) unreachable(err error) error {
 	case next != "":
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("ask %s for the cluster: no answer in time; see that a broker is there, and that nothing on the way drops the connection", s.brokers())
-	case errors.As(err, new(net.Error)):
+	case errors.As(err, new(net.Error)) && !errors.As(err, new(*sinks.FileError)): // which looks like one of the network
 		next = "start the broker, or set brokers to where it listens"
 	default:
 		return fmt.Errorf("ask %s for the cluster: %w", s.brokers(), err)

@@ -4,12 +4,14 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/segmentio/kafka-go"
 
+	"sparkbridge/listener"
 	"sparkbridge/sinks"
 )
 
@@ -70,4 +72,32 @@ func TestTopicsThatEventsName(t *testing.T) {
 		topics = append(topics, kafka.Topic{Name: name})
 	}
 	wantFindings(t, []sinks.Finding{matching("q-*", topics)}, [3]string{"topic", "unknown", "q-a, q-b, q-c, q-d, q-e and 2 more;"})
+}
+
+// A file that is missing is no broker that is: the next step is the file, and the next
+// connection has it.
+func TestFileThatIsMissing(t *testing.T) {
+	broker, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer broker.Close()
+	missing := filepath.Join(t.TempDir(), "ca.pem")
+	cfg := Config{Brokers: []string{broker.Addr().String()}, Topic: "events", TLS: sinks.TLS{CAFile: missing}}
+	if err := cfg.CheckFiles(); err == nil || !strings.HasPrefix(err.Error(), "tls.ca_file: "+missing+": there is no such file") {
+		t.Errorf("checked beforehand: %v", err)
+	}
+	sink, err := New(cfg, "test", slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sink.Close()
+	found := sink.Check(t.Context(), []string{"etl"})
+	wantFindings(t, found, [3]string{"broker", "problem", "tls.ca_file: " + missing + ": there is no such file; put it there, or correct the path"})
+	if strings.Contains(found[0].Problem.Error(), "start the broker") {
+		t.Errorf("another next step than the file: %v", found[0].Problem)
+	}
+	if _, err := sink.Deliver(t.Context(), []listener.Event{progress("q", 0)}); err == nil || sinks.IsPermanent(err) || !strings.Contains(err.Error(), "tls.ca_file: "+missing) {
+		t.Errorf("delivered: %v", err)
+	}
 }

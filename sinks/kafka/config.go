@@ -51,6 +51,9 @@ func (c Config) Validate() error {
 	return errors.Join(append(problems, topicErr, formErr, c.CreateTopic.validate(), c.TLS.Validate(), c.validateLogin())...)
 }
 
+// CheckFiles reads the files and returns all that keeps them from being used.
+func (c Config) CheckFiles() error { return c.TLS.CheckFiles() }
+
 // Templates returns the templates of the configuration by their keys.
 func (c Config) Templates() map[string]string {
 	all := map[string]string{"topic": c.Topic}

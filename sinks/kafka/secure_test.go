@@ -70,7 +70,7 @@ func testSecurity(t *testing.T, b testBroker) {
 		"other name":                {saslByTLS, misnamed, user("plain"), "tls.server_name"},
 		"no certificate":            {mutual, trusting, SASL{}, "set tls.cert_file and tls.key_file"},
 		"foreign certificate":       {mutual, foreign, SASL{}, "set tls.cert_file and tls.key_file"},
-		"no file":                   {mutual, sinks.TLS{CAFile: "/nowhere"}, SASL{}, "tls.ca_file: open /nowhere"},
+		"no file":                   {mutual, sinks.TLS{CAFile: "/nowhere"}, SASL{}, "tls.ca_file: /nowhere: there is no such file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			delivery, check := delivers(t, Config{Brokers: []string{c.at}, TLS: c.tls, SASL: c.sasl})

@@ -29,8 +29,8 @@ type Config struct {
 	Token     sinks.Secret `yaml:"token" doc:"The token of a server that wants one."`
 	User      string       `yaml:"user" example:"bridge" doc:"The user of a server that wants a user and password."`
 	Password  sinks.Secret `yaml:"password" doc:"The password of user."`
-	NKeyFile  string       `yaml:"nkey_file" example:"/etc/bridge/user.nk" doc:"File with the seed (SU…) of a user's nkey."`
-	CredsFile string       `yaml:"creds_file" example:"/etc/bridge/user.creds" doc:"File with a user's JWT and seed, as nsc writes it."`
+	NKeyFile  string       `yaml:"nkey_file" path:"true" example:"/etc/bridge/user.nk" doc:"File with the seed (SU…) of a user's nkey."`
+	CredsFile string       `yaml:"creds_file" path:"true" example:"/etc/bridge/user.creds" doc:"File with a user's JWT and seed, as nsc writes it."`
 
 	TLS    sinks.TLS `yaml:"tls" doc:"How the connection is secured. A server that wants TLS gets it without this too, if this machine trusts its certificate."`
 	Stream Stream    `yaml:"stream" doc:"The stream to make where none takes a subject. It is left out if somebody else makes the streams."`

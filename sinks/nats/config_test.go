@@ -71,9 +71,10 @@ func TestPipelineAdmits(t *testing.T) {
 func TestValidateAccess(t *testing.T) {
 	const url = "nats://localhost"
 	for want, cfg := range map[string]Config{
-		"token: url holds a user or token too":                      {URL: "nats://hunter2@localhost", Token: "hunter2"},
-		"user: token is set too; keep one of them":                  {URL: url, Token: "hunter2", User: "u", Password: "hunter2"},
-		"creds_file: nkey_file is set too":                          {URL: url, NKeyFile: "a", CredsFile: "b"},
+		"token: is set beside a user or token in url; keep one of":  {URL: "nats://hunter2@localhost", Token: "hunter2"},
+		"user: is set beside token; keep one of them":               {URL: url, Token: "hunter2", User: "u", Password: "hunter2"},
+		"creds_file: is set beside nkey_file":                       {URL: url, NKeyFile: "a", CredsFile: "b"},
+		"creds_file: is set beside token and user and nkey_file;":   {URL: url, Token: "hunter2", User: "u", NKeyFile: "a", CredsFile: "b"},
 		"password: is missing":                                      {URL: url, User: "u"},
 		"user: is missing":                                          {URL: url, Password: "hunter2"},
 		"tls.key_file: is missing":                                  {URL: url, TLS: sinks.TLS{CertFile: "a"}},

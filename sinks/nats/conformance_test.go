@@ -2,6 +2,7 @@ package nats
 
 import (
 	"context"
+	"errors"
 	"net/url"
 	"strings"
 	"sync"
@@ -43,7 +44,8 @@ func TestConformanceCore(t *testing.T) {
 		s.login = []nats.Option{nats.UserInfo("bridge", "s3cret")}
 		var mu sync.Mutex
 		var got []sinktest.Message
-		sub, err := s.client(t).Subscribe("spark.>", func(msg *nats.Msg) {
+		client := s.client(t)
+		sub, err := client.Subscribe("spark.>", func(msg *nats.Msg) {
 			mu.Lock()
 			defer mu.Unlock()
 			got = append(got, received(t, msg.Header, msg.Data))
@@ -51,7 +53,7 @@ func TestConformanceCore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := sub.SetPendingLimits(-1, -1); err != nil {
+		if err := errors.Join(sub.SetPendingLimits(-1, -1), client.Flush()); err != nil {
 			t.Fatal(err)
 		}
 		h := s.harness(Config{URL: s.url(), User: "bridge", Password: "s3cret", TLS: sinks.TLS{CAFile: ours.File}})

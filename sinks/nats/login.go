@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"strings"
 
 	"github.com/nats-io/nats.go"
@@ -43,10 +42,12 @@ func (c Config) urlHasUser() bool {
 
 func (c Config) validateLogin() error {
 	switch ways := c.logins(); {
-	case len(ways) > 1 && ways[0] == "url":
-		return fmt.Errorf("%s: url holds a user or token too; keep one of them", ways[1])
 	case len(ways) > 1:
-		return fmt.Errorf("%s: %s is set too; keep one of them", ways[1], ways[0])
+		last := len(ways) - 1
+		if ways[0] == "url" {
+			ways[0] = "a user or token in url"
+		}
+		return fmt.Errorf("%s: is set beside %s; keep one of them", ways[last], strings.Join(ways[:last], " and "))
 	case c.User != "" && c.Password == "":
 		return errors.New("password: is missing; set it to the password of user")
 	case c.User == "" && c.Password != "":
@@ -84,16 +85,17 @@ func (c Config) access() ([]nats.Option, error) {
 	case c.User != "":
 		options = append(options, nats.UserInfo(c.User, c.Password.Reveal()))
 	case c.CredsFile != "":
-		if _, err := os.Stat(c.CredsFile); err != nil {
-			return nil, fmt.Errorf("creds_file: %w", err)
-		}
-		options = append(options, nats.UserCredentials(c.CredsFile))
-	case c.NKeyFile != "":
-		nkey, err := nats.NkeyOptionFromSeed(c.NKeyFile)
+		user, err := c.readCreds()
 		if err != nil {
-			return nil, fmt.Errorf("nkey_file: %w; it must be a file with the seed of a user, which begins with SU", err)
+			return nil, err
 		}
-		options = append(options, nkey)
+		options = append(options, nats.UserJWTAndSeed(user.jwt, string(user.seed)))
+	case c.NKeyFile != "":
+		user, err := c.readNKey()
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, nats.Nkey(user.public, user.sign))
 	}
 	return options, nil
 }
@@ -140,7 +142,7 @@ func (c Config) correction() string {
 }
 
 // unreached tells an error of the network from one that the server or our own
-// configuration has made.
+// configuration has made, among them those of files, which look like the network's.
 func unreached(err error) bool {
-	return errors.As(err, new(net.Error)) && sinks.TLSAdvice(err) == "" && !errors.Is(err, nats.ErrTLS)
+	return errors.As(err, new(net.Error)) && !errors.As(err, new(*sinks.FileError)) && sinks.TLSAdvice(err) == "" && !errors.Is(err, nats.ErrTLS)
 }

@@ -177,7 +177,7 @@ func TestCredentialsFile(t *testing.T) {
 	}
 	wantDenied(t, delivers(t, Config{URL: s.url(), CredsFile: newRealm(t).creds}), "renew creds_file")
 	err := delivers(t, Config{URL: s.url(), CredsFile: "/nowhere"})
-	if err == nil || !strings.Contains(err.Error(), "creds_file: stat /nowhere") {
+	if err == nil || !strings.Contains(err.Error(), "creds_file: /nowhere: there is no such file") {
 		t.Error(err)
 	}
 }
@@ -210,7 +210,7 @@ func TestTLS(t *testing.T) {
 	}
 	other := trusting
 	other.ServerName = "other.test"
-	for next, config := range map[string]sinks.TLS{"set tls.ca_file": {}, "tls.server_name": other, "tls.ca_file: open /nowhere": {CAFile: "/nowhere"}} {
+	for next, config := range map[string]sinks.TLS{"set tls.ca_file": {}, "tls.server_name": other, "tls.ca_file: /nowhere: there is no such file": {CAFile: "/nowhere"}} {
 		if err := delivers(t, Config{URL: s.url(), TLS: config}); err == nil || !strings.Contains(err.Error(), next) {
 			t.Errorf("error %v, want one with: %s", err, next)
 		}

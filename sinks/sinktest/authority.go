@@ -68,6 +68,14 @@ func (a *Authority) IssueNamed(t testing.TB, name string) (certFile, keyFile str
 	return a.issue(t, template)
 }
 
+// IssueFor is Issue with the dates between which the certificate is in force.
+func (a *Authority) IssueFor(t testing.TB, name string, from, to time.Time) (certFile, keyFile string) {
+	t.Helper()
+	template := certificate(name)
+	template.NotBefore, template.NotAfter = from, to
+	return a.issue(t, template)
+}
+
 func (a *Authority) issue(t testing.TB, template *x509.Certificate) (certFile, keyFile string) {
 	t.Helper()
 	key := newKey(t)

@@ -71,7 +71,7 @@ func TestCheckConnectsAndSendsNothing(t *testing.T) {
 		{sinks.TLS{CAFile: ours.File}, "ok", "is reachable; nothing was sent"},
 		{sinks.TLS{CAFile: ours.File, ServerName: "hooks.test"}, "ok", "is reachable; nothing was sent"},
 		{sinks.TLS{CAFile: ours.File, ServerName: "other.test"}, "problem", "other.test"},
-		{sinks.TLS{CAFile: "/nowhere"}, "problem", "tls.ca_file: open /nowhere"},
+		{sinks.TLS{CAFile: "/nowhere"}, "problem", "tls.ca_file: /nowhere: there is no such file"},
 	} {
 		sink := sinkTo(t, secure.URL)
 		sink.tls = c.tls

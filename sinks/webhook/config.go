@@ -52,6 +52,9 @@ func (c Config) Validate() error {
 	return errors.Join(urlErr, timeoutErr, keysErr, c.validateCredentials(target), c.validateHeaders(), c.validateTLS(target), c.Batch.validate(), c.validateFormat())
 }
 
+// CheckFiles reads the files and returns all that keeps them from being used.
+func (c Config) CheckFiles() error { return c.TLS.CheckFiles() }
+
 // validateFormat refuses a form in which several events cannot stand together.
 func (c Config) validateFormat() error {
 	if c.Batch.MaxEvents > 0 && c.Format.Or(sinks.FormatStructured) != sinks.FormatStructured {

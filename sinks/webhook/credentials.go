@@ -23,7 +23,7 @@ type Basic struct {
 
 // validateCredentials wants at most one way of saying who we are.
 func (c Config) validateCredentials(target *url.URL) error {
-	var ways []string
+	var ways, headers []string
 	if target != nil && target.User != nil {
 		ways = append(ways, "url")
 	}
@@ -35,12 +35,18 @@ func (c Config) validateCredentials(target *url.URL) error {
 	}
 	for name := range c.Headers {
 		if http.CanonicalHeaderKey(name) == "Authorization" {
-			ways = append(ways, "headers."+name)
+			headers = append(headers, "headers."+name)
 		}
 	}
+	slices.Sort(headers)
+	ways = append(ways, headers...)
 	switch {
 	case len(ways) > 1:
-		return fmt.Errorf("%s: %s says who we are too; keep one of them", ways[1], ways[0])
+		last := len(ways) - 1
+		if ways[0] == "url" {
+			ways[0] = "a user in url"
+		}
+		return fmt.Errorf("%s: is set beside %s; keep one of them", ways[last], strings.Join(ways[:last], " and "))
 	case c.Basic != (Basic{}) && c.Basic.User == "":
 		return errors.New("basic.user: is missing; set it to the user whose password is set")
 	case c.Basic != (Basic{}) && strings.Contains(c.Basic.User, ":"):

@@ -53,9 +53,12 @@ func TestValidateSecrets(t *testing.T) {
 		"secrets[1]: is not base64; write whsec_":    func(c *webhook.Config) { c.Secrets = []sinks.Secret{secret("a", 24), "hunter2!"} },
 		"secret: is a key for asymmetric signatures": func(c *webhook.Config) { c.Secret = "whsk_hunter2" },
 		"secrets: secret is set too":                 func(c *webhook.Config) { c.Secret, c.Secrets = secret("a", 24), []sinks.Secret{secret("b", 24)} },
-		"bearer: url says who we are too":            func(c *webhook.Config) { c.URL, c.Bearer = "https://u:hunter2@h.test", "hunter2" },
-		"basic: bearer says who we are too":          func(c *webhook.Config) { c.Bearer, c.Basic = "hunter2", webhook.Basic{User: "u"} },
-		"headers.authorization: bearer says who we are too": func(c *webhook.Config) {
+		"bearer: is set beside a user in url":        func(c *webhook.Config) { c.URL, c.Bearer = "https://u:hunter2@h.test", "hunter2" },
+		"basic: is set beside a user in url and bearer; keep one": func(c *webhook.Config) {
+			c.URL, c.Bearer, c.Basic = "https://u:hunter2@h.test", "hunter2", webhook.Basic{User: "u"}
+		},
+		"basic: is set beside bearer; keep one": func(c *webhook.Config) { c.Bearer, c.Basic = "hunter2", webhook.Basic{User: "u"} },
+		"headers.authorization: is set beside bearer": func(c *webhook.Config) {
 			c.Bearer, c.Headers = "hunter2", map[string]sinks.Secret{"authorization": "hunter2"}
 		},
 		"basic.user: is missing":                              func(c *webhook.Config) { c.Basic.Password = "hunter2" },
@@ -131,6 +134,30 @@ func TestMutualTLS(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want: %s", err, want)
 		}
+	}
+}
+
+// Files are looked at beforehand, and one that goes while the bridge runs is a failure
+// for no longer than it is away.
+func TestFileThatGoesAndComes(t *testing.T) {
+	ours := sinktest.NewAuthority(t)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	server.TLS = ours.Server(t, "hooks.test")
+	server.StartTLS()
+	defer server.Close()
+	cfg := webhook.Config{URL: server.URL, TLS: sinks.TLS{CAFile: ours.File + ".away"}}
+	if err := cfg.CheckFiles(); err == nil || !strings.HasPrefix(err.Error(), "tls.ca_file: "+ours.File+".away: there is no such file") {
+		t.Errorf("checked beforehand: %v", err)
+	}
+	sink := newSink(t, cfg)
+	if _, err := sink.Deliver(t.Context(), events(1, "q")); err == nil || sinks.IsPermanent(err) {
+		t.Errorf("without the file: %v", err)
+	}
+	if err := os.Rename(ours.File, ours.File+".away"); err != nil {
+		t.Fatal(err)
+	}
+	if acked, err := sink.Deliver(t.Context(), events(1, "q")); acked != 1 {
+		t.Errorf("with the file back: %v", err)
 	}
 }
 
