@@ -27,3 +27,22 @@ func TestFollowGoesOnFromTheStart(t *testing.T) {
 		t.Errorf("%v; asked from %q", err, asked)
 	}
 }
+
+// A bridge that ends before it has answered is no bridge that is not there.
+func TestFollowOutlivesABridgeThatEnds(t *testing.T) {
+	asked := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if asked++; asked == 1 {
+			panic(http.ErrAbortHandler)
+		}
+		fmt.Fprint(w, "id: 1\ndata: {}\n\n")
+	}))
+	defer server.Close()
+	b := &Bridge{URL: server.URL, HTTP: server.Client(), Log: slog.New(slog.DiscardHandler)}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	taken := 0
+	if err := b.Follow(ctx, func([]byte) error { taken++; stop(); return nil }); err != nil || taken != 1 {
+		t.Errorf("%v; %d taken", err, taken)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -46,8 +47,8 @@ func (e *RefusedError) Error() string {
 }
 
 // Follow hands out the events, each a CloudEvent in JSON, until ctx ends, which is no
-// error. After a broken connection it goes on behind the last event; that the first
-// connection fails, a refusal, and an error of take end it.
+// error. After a broken connection it goes on behind the last event; that there is nothing
+// to connect to at first, a refusal, and an error of take end it.
 func (b *Bridge) Follow(ctx context.Context, take func(event []byte) error) error {
 	waits := backoff.NewExponentialBackOff(backoff.WithMaxInterval(10*time.Second), backoff.WithMaxElapsedTime(0))
 	at := &position{}
@@ -81,10 +82,16 @@ func final(err error, at *position) error {
 	switch {
 	case errors.As(err, &fatal):
 		return fatal.err
-	case errors.As(err, new(*RefusedError)), !at.connected:
+	case errors.As(err, new(*RefusedError)), !at.connected && !cutOff(err):
 		return err
 	}
 	return nil
+}
+
+// cutOff says that a connection that stood was broken: a bridge was there, and may come back.
+func cutOff(err error) bool {
+	var broken *net.OpError
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &broken) && broken.Op != "dial"
 }
 
 // position is how far a stream was read.
