@@ -51,16 +51,18 @@ func (j *journalFlags) command(use, short, long string, work func(cmd *cobra.Com
 
 func (j *journalFlags) info() *cobra.Command {
 	return j.command("info", "Tell what a journal holds, and how far each sink has come",
-		"Sinks that are configured no more are among them: bridge journal forget drops what is kept for one.",
+		"Sinks that are configured no more are among them: bridge journal forget drops what is kept for one.\n"+
+			"It exits 1 if it meets damage, but reads the newest segment only: bridge journal verify reads all.",
 		func(cmd *cobra.Command, dir string) error {
 			info, err := bridge.Inspect(cmd.Context(), dir)
 			if err != nil {
 				return err
 			}
+			show := printHoldings
 			if j.output == "json" {
-				return printJSON(cmd.OutOrStdout(), info)
+				show = func(w io.Writer, info *bridge.Holdings) error { return printJSON(w, info) }
 			}
-			return printHoldings(cmd.OutOrStdout(), &info)
+			return errors.Join(show(cmd.OutOrStdout(), &info), info.Err())
 		})
 }
 
@@ -74,6 +76,9 @@ func printHoldings(w io.Writer, info *bridge.Holdings) error {
 	if !info.Newest.IsZero() {
 		fmt.Fprintf(w, "newest record of %s\n", info.Newest.Format(time.RFC3339))
 	}
+	if info.Torn > 0 {
+		fmt.Fprintf(w, tornText, info.Torn)
+	}
 	if len(info.Sinks) == 0 {
 		return nil
 	}
@@ -84,6 +89,9 @@ func printHoldings(w io.Writer, info *bridge.Holdings) error {
 	}
 	return table.Flush()
 }
+
+// tornText tells of what is no damage.
+const tornText = "%d bytes of a write that was never acknowledged stand at the end; the next start cuts them\n"
 
 func (j *journalFlags) verify() *cobra.Command {
 	return j.command("verify", "Read every record and check it",
@@ -104,7 +112,7 @@ func (j *journalFlags) verify() *cobra.Command {
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%d records in %d segments are whole%s\n", report.Next-report.First, report.Segments, unchecked)
 			if report.Torn > 0 {
-				fmt.Fprintf(cmd.OutOrStdout(), "%d bytes of a write that was never acknowledged stand at the end; the next start cuts them\n", report.Torn)
+				fmt.Fprintf(cmd.OutOrStdout(), tornText, report.Torn)
 			}
 			return nil
 		})

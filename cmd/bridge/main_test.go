@@ -53,6 +53,7 @@ func TestScripts(t *testing.T) {
 			"signal":     sendSignals,
 			"tails":      tails,
 			"seed":       seed,
+			"cut":        cut,
 			"receive":    receive,
 			"start":      start,
 			"until":      until,

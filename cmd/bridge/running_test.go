@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -43,6 +44,15 @@ func seed(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(errors.Join(
 		j.State().SaveCursors(map[string]uint64{"events": 7, "gone": 3}),
 		j.State().Change(journal.ShelfLetters, "events", letters), j.Close()))
+}
+
+// cut takes bytes from the end of a file: cut file 3.
+func cut(ts *testscript.TestScript, _ bool, args []string) {
+	info, err := os.Stat(ts.MkAbs(args[0]))
+	ts.Check(err)
+	n, err := strconv.ParseInt(args[1], 10, 64)
+	ts.Check(err)
+	ts.Check(os.Truncate(ts.MkAbs(args[0]), info.Size()-n))
 }
 
 // receive starts a webhook that writes the ids of what it gets into a file, and puts its

@@ -34,12 +34,8 @@ func Run(ctx context.Context, cfg *configs.Config, log *slog.Logger, version str
 		MaxAge: cfg.Journal.MaxAge, MaxBytes: int64(cfg.Journal.MaxBytes), Log: log.With("journal", cfg.Journal.Dir),
 		SegmentBytes: segmentBytes(int64(cfg.Journal.MaxBytes)), Written: f.wrote,
 	})
-	var damage *journal.DamageError
-	if errors.As(err, &damage) {
-		return broken(fmt.Errorf("open journal: %w; move %s away to begin anew, and keep it for what can be saved", err, cfg.Journal.Dir))
-	}
 	if err != nil {
-		return broken(fmt.Errorf("open journal: %w", err))
+		return broken(fmt.Errorf("open journal: %w", advised(err)))
 	}
 	defer func() { err = errors.Join(err, j.Close()) }()
 

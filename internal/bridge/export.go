@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"sparkbridge/internal/journal"
@@ -18,11 +19,11 @@ type Selection struct {
 
 // Export hands the events of the journal in a folder to take, in their order. What a
 // bridge that runs deletes meanwhile is told to gone, and left out. An error of take
-// ends it.
+// ends it, and so does damage, with all that comes before it handed out.
 func Export(dir string, s Selection, take func(listener.Event) error, gone func(*journal.RetiredError)) error {
 	view, err := journal.Look(dir)
 	if err != nil {
-		return err
+		return advised(err)
 	}
 	return s.export(view, take, gone)
 }
@@ -41,8 +42,11 @@ func (s *Selection) export(view *journal.View, take func(listener.Event) error, 
 		}
 		return take(e)
 	}, gone)
-	if errors.Is(err, errEnough) {
+	switch {
+	case errors.Is(err, errEnough):
 		return nil
+	case spoilt(err):
+		return fmt.Errorf("%w: what comes before that is exported; bridge journal verify tells what else is damaged", err)
 	}
 	return err
 }

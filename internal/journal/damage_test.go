@@ -81,6 +81,28 @@ func (s specimen) open(t *testing.T, dir string) (n int, _ error) {
 	return len(got), err
 }
 
+// compare checks that who looks at a spoilt journal finds what who opens it does, and
+// sees all records before that.
+func (s specimen) compare(t *testing.T, dir string) {
+	t.Helper()
+	seen := 0
+	v, looked := Look(dir)
+	if looked == nil {
+		looked = v.Each(1, func(r Record) error {
+			if seen++; seen > len(s.bodies) || string(r.Body) != s.bodies[seen-1] || r.Sequence != uint64(seen) {
+				t.Fatalf("record %d is %d, %q", seen, r.Sequence, r.Body)
+			}
+			return nil
+		})
+	}
+	n, opened := s.open(t, dir)
+	var a, b *DamageError
+	same := errors.As(looked, &a) && errors.As(opened, &b) && a.File == b.File || fmt.Sprint(looked) == fmt.Sprint(opened)
+	if !same || seen < n || opened == nil && seen != n {
+		t.Fatalf("%d records are seen, then %v; opened are %d, then %v", seen, looked, n, opened)
+	}
+}
+
 // spoil calls check for every version of every segment that change returns until
 // it returns nil, and restores the files.
 func spoil(t *testing.T, dir string, change func(whole []byte, i int) []byte, check func(path string, tail bool, i int)) {
@@ -142,6 +164,9 @@ func TestNothingGoesUnnoticedAfterClose(t *testing.T) {
 	for name, change := range map[string]func([]byte, int) []byte{"flip": flip, "cut": cutAt, "zero": zeroFrom} {
 		t.Run(name, func(t *testing.T) {
 			spoil(t, s.dir, change, func(path string, _ bool, i int) {
+				if i%4 == 0 {
+					s.compare(t, s.dir)
+				}
 				n, err := s.open(t, s.dir)
 				if err == nil {
 					t.Fatalf("%s at %d of %s: opened, and %d records of %d read", name, i, path, n, len(s.bodies))
@@ -179,6 +204,9 @@ func TestAfterACrashOnlyTheLastGroupIsCut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			shortened := 0
 			spoil(t, s.stale, change, func(path string, tail bool, i int) {
+				if i%4 == 0 {
+					s.compare(t, s.stale)
+				}
 				n, err := s.open(t, s.stale)
 				if err != nil {
 					return // noticed

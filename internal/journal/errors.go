@@ -6,6 +6,8 @@ import (
 )
 
 var (
+	// ErrNone says that a directory holds no journal.
+	ErrNone = errors.New("no journal")
 	// ErrLocked says that another Journal, of this process or another, has the
 	// directory open.
 	ErrLocked = errors.New("journal is in use")

@@ -10,9 +10,6 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// errNew says that a directory holds no journal yet.
-var errNew = errors.New("no journal here")
-
 // survey is what was found in a directory. The db is open.
 type survey struct {
 	db       *bolt.DB
@@ -32,9 +29,9 @@ func examine(dir string, how access) (s survey, err error) {
 	s.db, s.facts, err = openState(dir, how)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && len(s.segments) == 0:
-		return s, errNew
+		return s, fmt.Errorf("%w in %s", ErrNone, dir)
 	case errors.Is(err, fs.ErrNotExist):
-		return s, fmt.Errorf("%w: %s has segments but no %s: restore it, or move the directory away to begin anew", ErrMismatch, dir, stateName)
+		return s, stateless(dir)
 	case err != nil:
 		return s, err
 	}
@@ -49,26 +46,47 @@ func (s *survey) check(dir string) error {
 	next := uint64(1) // of a journal whose creation was interrupted
 	if n := len(s.segments); n > 0 {
 		tail := s.segments[n-1]
-		if tail.head.journal != s.facts.journal {
-			return fmt.Errorf("%w: %s was made for journal %016x and %s for journal %016x", ErrMismatch,
-				stateName, s.facts.journal, tail.path, tail.head.journal)
+		if err := s.facts.fit(tail); err != nil {
+			return err
 		}
 		if err := s.measure(tail); err != nil {
 			return err
 		}
 		next = tail.next
 	}
+	return s.reached(dir, next)
+}
+
+func stateless(dir string) error {
+	return fmt.Errorf("%w: %s has segments but no %s", ErrMismatch, dir, stateName)
+}
+
+// fit checks that the state is of the same journal as a segment.
+func (f stateFacts) fit(s *segment) error {
+	if s.head.journal != f.journal {
+		return fmt.Errorf("%w: %s was made for journal %016x and %s for journal %016x", ErrMismatch, stateName, f.journal, s.path, s.head.journal)
+	}
+	return nil
+}
+
+// reached checks that the log goes as far as the state knows that it went.
+func (s *survey) reached(dir string, next uint64) error {
+	end := "the log ends before record 1"
+	if n := len(s.segments); n > 0 {
+		tail := s.segments[n-1]
+		end = fmt.Sprintf("the log ends before record %d (%s at offset %d)", next, tail.path, tail.size)
+	}
 	if s.facts.end > next {
-		return fmt.Errorf("%w: in %s records up to %d were acknowledged, and the log ends before %d", ErrMismatch, dir, s.facts.end-1, next)
+		return fmt.Errorf("%w: in %s records up to %d were acknowledged, and %s", ErrMismatch, dir, s.facts.end-1, end)
 	}
 	if s.facts.furthest > next {
-		return fmt.Errorf("%w: in %s the %s is at %d, and the log ends before %d", ErrMismatch, dir, s.facts.namedBy, s.facts.furthest, next)
+		return fmt.Errorf("%w: in %s the %s is at %d, and %s", ErrMismatch, dir, s.facts.namedBy, s.facts.furthest, end)
 	}
 	return nil
 }
 
 // measure finds the end of the tail by reading all of it, and tells what never
-// was acknowledged from damage.
+// was acknowledged from damage. The tail is what is good also where it is damaged.
 func (s *survey) measure(tail *segment) error {
 	f, err := os.Open(tail.path)
 	if err != nil {
@@ -81,6 +99,11 @@ func (s *survey) measure(tail *segment) error {
 	if err != nil {
 		return err
 	}
+	behind := tail.size - good.end
+	tail.next, tail.size = good.next, good.end
+	if good.time != 0 {
+		tail.time = good.time
+	}
 	if bad != nil {
 		acknowledged, err := c.laterGroup(w, bad.offset, good.next)
 		if err != nil {
@@ -90,11 +113,7 @@ func (s *survey) measure(tail *segment) error {
 			return &DamageError{tail.path, bad.offset, bad.reason}
 		}
 	}
-	s.torn, s.tornBytes = bad, tail.size-good.end
-	tail.next, tail.size = good.next, good.end
-	if good.time != 0 {
-		tail.time = good.time
-	}
+	s.torn, s.tornBytes = bad, behind
 	return nil
 }
 

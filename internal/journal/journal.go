@@ -140,7 +140,7 @@ func (j *Journal) load() error {
 		return err
 	}
 	s, err := examine(j.dir, toWrite)
-	if errors.Is(err, errNew) {
+	if errors.Is(err, ErrNone) {
 		if s, err = j.create(); err != nil {
 			return err
 		}

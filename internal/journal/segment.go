@@ -100,6 +100,7 @@ func (d disk) settleSegment(f appender, temp, path string, h header) error {
 
 // listSegments returns the segments of a directory in their order, checked as
 // far as their headers and sizes go. The extent of the last is not known yet.
+// With an error it returns those before what is wrong.
 func listSegments(dir string) ([]*segment, error) {
 	entries, err := os.ReadDir(dir) // sorted, and names have one length
 	if err != nil {
@@ -113,11 +114,11 @@ func listSegments(dir string) ([]*segment, error) {
 		}
 		s, err := readSegment(filepath.Join(dir, e.Name()), first)
 		if err != nil {
-			return nil, err
+			return list, err
 		}
 		if n := len(list); n > 0 {
 			if err := linkSegments(list[n-1], s); err != nil {
-				return nil, err
+				return list, err
 			}
 		}
 		list = append(list, s)

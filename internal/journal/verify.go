@@ -16,10 +16,11 @@ type Report struct {
 
 // Verify reads every record and all of the state of a journal that nobody has
 // open, and changes nothing. The error joins a *DamageError for each damaged
-// segment; ErrLocked, ErrMismatch and *VersionError are as from Open.
+// segment; ErrLocked, ErrMismatch and *VersionError are as from Open. Where there is no
+// journal it is ErrNone.
 func Verify(dir string) (Report, error) {
-	if _, err := os.Stat(dir); err != nil {
-		return Report{}, fmt.Errorf("verify journal: %w", err)
+	if err := findDir(dir); err != nil {
+		return Report{}, err
 	}
 	unlock, err := lockToLook(dir)
 	if err != nil {
@@ -27,10 +28,10 @@ func Verify(dir string) (Report, error) {
 	}
 	defer unlock()
 	s, err := examine(dir, toLook)
-	if errors.Is(err, errNew) || err == nil && len(s.segments) == 0 {
-		return Report{First: 1, Next: 1}, closeState(s)
-	} else if err != nil {
+	if err != nil {
 		return Report{}, err
+	} else if len(s.segments) == 0 { // its creation was interrupted
+		return Report{First: 1, Next: 1}, s.db.Close()
 	}
 	n := len(s.segments)
 	report := Report{Segments: n, First: s.segments[0].head.first, Next: s.segments[n-1].next, Torn: s.tornBytes}
@@ -41,7 +42,7 @@ func Verify(dir string) (Report, error) {
 			errs = append(errs, newCodec(s.facts.journal).verify(seg))
 		}
 	}
-	return report, errors.Join(append(errs, closeState(s))...)
+	return report, errors.Join(append(errs, s.db.Close())...)
 }
 
 // VerifyLog reads every record of a journal that somebody may have open, and changes
@@ -54,13 +55,6 @@ func VerifyLog(dir string) (report Report, err error) {
 	report.First, report.Next = view.Bounds()
 	report.Segments, report.Bytes = view.Size()
 	return report, view.EachLeft(report.First, func(Record) error { return nil }, func(*RetiredError) {})
-}
-
-func closeState(s survey) error {
-	if s.db == nil {
-		return nil
-	}
-	return s.db.Close()
 }
 
 // verify reads all of a sealed segment.

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -8,42 +9,99 @@ import (
 	"time"
 )
 
-// View is the log of a directory as it was at one moment, for reading. It takes no
-// lock and changes nothing, so a Journal may have the directory open meanwhile.
+// View is the log of a directory as it was at one moment, for reading. It changes
+// nothing, and keeps no lock, so a Journal may have the directory open meanwhile.
 type View struct {
 	segments []*segment
+	torn     int64
+	damage   error
 }
 
-// Look returns a view of the log in a directory. What a write that is under way has
-// not finished is not part of it. A *DamageError is as from Open.
+// Look returns a view of the log in a directory, as far as it can be read: Damage tells
+// what is wrong behind that. What a write that is under way has not finished is not part
+// of it. The error is ErrNone where there is no journal.
 func Look(dir string) (*View, error) {
-	if _, err := os.Stat(dir); err != nil {
-		return nil, fmt.Errorf("look at journal: %w", err)
+	if err := findDir(dir); err != nil {
+		return nil, err
 	}
 	const tries = 3 // the log may get a new segment, or lose one, in between
 	for try := 1; ; try++ {
 		v, err := look(dir)
-		if err == nil || try == tries || !errors.Is(err, fs.ErrNotExist) && !errors.As(err, new(*DamageError)) {
+		changing := errors.Is(err, fs.ErrNotExist) || errors.As(err, new(*DamageError)) || err == nil && v.damage != nil
+		if !changing || try == tries {
 			return v, err
 		}
 	}
 }
 
-func look(dir string) (*View, error) {
-	list, err := listSegments(dir)
+// findDir returns ErrNone if there is no such directory.
+func findDir(dir string) error {
+	_, err := os.Stat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w in %s, which does not exist", ErrNone, dir)
+	}
 	if err != nil {
-		return nil, err
+		return fmt.Errorf("look at journal: %w", err)
+	}
+	return nil
+}
+
+func look(dir string) (*View, error) {
+	facts, known, unread := peek(dir) // before the log, which only grows
+	list, cut := listSegments(dir)
+	if cut != nil && (len(list) == 0 || !errors.As(cut, new(*DamageError))) {
+		return nil, cut
 	}
 	if len(list) == 0 {
-		return nil, fmt.Errorf("look at journal: %w in %s", errNew, dir)
+		return nil, fmt.Errorf("%w in %s", ErrNone, dir)
 	}
 	tail := list[len(list)-1]
-	s := survey{facts: stateFacts{journal: tail.head.journal}}
-	if err := s.measure(tail); err != nil {
-		return nil, err
+	s := survey{segments: list, facts: stateFacts{journal: tail.head.journal}}
+	if known {
+		if unfit := facts.fit(tail); unfit == nil {
+			s.facts = facts
+		} else {
+			unread = unfit
+		}
 	}
-	return &View{list}, nil
+	bad := s.measure(tail)
+	if bad != nil && !errors.As(bad, new(*DamageError)) {
+		return nil, bad
+	}
+	v := &View{segments: list, torn: s.tornBytes, damage: cmp.Or(bad, cut, unread)}
+	if v.damage == nil {
+		v.damage = s.reached(dir, tail.next)
+	}
+	return v, nil
 }
+
+// peek reads what the state says about the log, which is not known where somebody has it
+// open, or it is missing.
+func peek(dir string) (facts stateFacts, known bool, err error) {
+	unlock, err := lockToLook(dir)
+	if errors.Is(err, ErrLocked) {
+		return facts, false, nil
+	} else if err != nil {
+		return facts, false, err
+	}
+	defer unlock()
+	db, facts, err := openState(dir, toLook)
+	if errors.Is(err, fs.ErrNotExist) {
+		return facts, false, nil
+	} else if err != nil {
+		return facts, false, err
+	}
+	return facts, true, db.Close()
+}
+
+// Damage returns why the log cannot be trusted to be whole behind the view's last
+// record: a *DamageError, a *VersionError or ErrMismatch, as from Open; nil if nothing
+// shows. Records before that may be damaged too, which only reading them tells.
+func (v *View) Damage() error { return v.damage }
+
+// Torn returns how many bytes of a write stand behind the last record that was never
+// acknowledged, or is under way.
+func (v *View) Torn() int64 { return v.torn }
 
 // Bounds returns the sequence of the oldest record, and the one that the next record
 // will get.
@@ -68,8 +126,9 @@ func (v *View) Newest() time.Time {
 }
 
 // Each calls fn with the records from a sequence on, in order, until fn returns an
-// error, which it returns. Damage is a *DamageError; a segment that retention has
-// deleted since Look is a *RetiredError. The body belongs to fn.
+// error, which it returns. Where a record is damaged it ends with a *DamageError, and
+// behind the last one with what Damage tells; a segment that retention has deleted since
+// Look is a *RetiredError. The body belongs to fn.
 func (v *View) Each(from uint64, fn func(Record) error) error {
 	for _, s := range v.segments {
 		if s.next <= from {
@@ -83,7 +142,7 @@ func (v *View) Each(from uint64, fn func(Record) error) error {
 			return err
 		}
 	}
-	return nil
+	return v.damage
 }
 
 // EachLeft is Each, but goes on behind what retention has deleted since Look, after it
@@ -137,8 +196,8 @@ type Kept struct {
 // Inspect reads the state of a journal that nobody has open, and changes nothing.
 // ErrLocked, ErrMismatch and *VersionError are as from Open.
 func Inspect(dir string) (kept Kept, err error) {
-	if _, err := os.Stat(dir); err != nil {
-		return kept, fmt.Errorf("inspect journal: %w", err)
+	if err := findDir(dir); err != nil {
+		return kept, err
 	}
 	unlock, err := lockToLook(dir)
 	if err != nil {
@@ -146,7 +205,9 @@ func Inspect(dir string) (kept Kept, err error) {
 	}
 	defer unlock()
 	db, _, err := openState(dir, toLook)
-	if err != nil {
+	if errors.Is(err, fs.ErrNotExist) {
+		return kept, stateless(dir)
+	} else if err != nil {
 		return kept, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()

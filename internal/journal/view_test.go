@@ -81,8 +81,8 @@ func TestLookAtTornAndDamagedLogs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, next := v.Bounds(); next != 31 {
-		t.Errorf("next %d, want 31", next)
+	if _, next := v.Bounds(); next != 31 || v.Torn() != 20 || v.Damage() != nil {
+		t.Errorf("next %d, want 31; %d bytes are torn, want 20; %v", next, v.Torn(), v.Damage())
 	}
 	oldest := segmentPath(dir, 1)
 	if b, err = os.ReadFile(oldest); err != nil {
@@ -102,7 +102,7 @@ func TestLookAtTornAndDamagedLogs(t *testing.T) {
 	if err := v.Each(1, func(Record) error { return nil }); !errors.As(err, new(*RetiredError)) {
 		t.Errorf("a segment that is gone: %v", err)
 	}
-	if _, err := Look(filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) {
+	if _, err := Look(filepath.Join(dir, "none")); !errors.Is(err, ErrNone) {
 		t.Errorf("no folder: %v", err)
 	}
 }
@@ -122,5 +122,62 @@ func TestInspectTellsOfSinks(t *testing.T) {
 	kept, err := Inspect(dir)
 	if err != nil || fmt.Sprint(kept) != "{map[a:2 b:4] map[a:2 b:0]}" {
 		t.Errorf("kept %v, %v", kept, err)
+	}
+}
+
+// What can be read is shown, whatever is wrong behind it.
+func TestLookAsFarAsItGoes(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(dir string, tail *segment) error
+		want  error
+		seen  int
+	}{
+		"whole":               {func(string, *segment) error { return nil }, nil, 30},
+		"state missing":       {func(dir string, _ *segment) error { return os.Remove(filepath.Join(dir, stateName)) }, nil, 30},
+		"state damaged":       {func(dir string, _ *segment) error { return os.Truncate(filepath.Join(dir, stateName), 100) }, &DamageError{}, 30},
+		"segment missing":     {func(dir string, tail *segment) error { return os.Remove(segmentPath(dir, tail.head.prevFirst)) }, &DamageError{}, 26},
+		"head damaged":        {func(_ string, tail *segment) error { return os.Truncate(tail.path, 10) }, &DamageError{}, 28},
+		"last one missing":    {func(_ string, tail *segment) error { return os.Remove(tail.path) }, ErrMismatch, 28},
+		"its end missing":     {func(_ string, tail *segment) error { return os.Truncate(tail.path, segmentHead) }, ErrMismatch, 28},
+		"half a record of it": {func(_ string, tail *segment) error { return os.Truncate(tail.path, tail.size-3) }, &DamageError{}, 29},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			j := mustOpen(t, dir, Options{SegmentBytes: 200})
+			appendSome(t, j, 1, 30)
+			if err := j.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.spoil(dir, j.tail); err != nil {
+				t.Fatal(err)
+			}
+			v, err := Look(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen := 0
+			err = v.Each(1, func(Record) error { seen++; return nil })
+			if seen != c.seen || !errors.Is(err, v.Damage()) {
+				t.Errorf("%d records were seen, want %d, then %v; damage %v", seen, c.seen, err, v.Damage())
+			}
+			if ok := errors.As(err, new(*DamageError)); ok != errors.As(c.want, new(*DamageError)) || !ok && !errors.Is(err, c.want) {
+				t.Errorf("ends with %v, want %v", err, c.want)
+			}
+		})
+	}
+}
+
+// Where no journal is, nothing is whole.
+func TestNoJournal(t *testing.T) {
+	empty := t.TempDir()
+	for _, dir := range []string{empty, filepath.Join(empty, "none")} {
+		_, looked := Look(dir)
+		_, verified := Verify(dir)
+		if !errors.Is(looked, ErrNone) || !errors.Is(verified, ErrNone) {
+			t.Errorf("%s: %v, %v", dir, looked, verified)
+		}
+	}
+	if entries, err := os.ReadDir(empty); err != nil || len(entries) != 0 {
+		t.Errorf("left behind: %v, %v", entries, err)
 	}
 }
