@@ -3,6 +3,7 @@ package configs
 import (
 	"bytes"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -78,6 +79,9 @@ func TestSchemaRefusesWhatIsWrong(t *testing.T) {
 		"duration":         good + "journal: {max_age: 5}\n",
 		"no unit":          good + "journal: {max_age: \"5\"}\n",
 		"size":             good + "journal: {max_bytes: many}\n",
+		"empty secret":     good + "http: {token: \"\"}\n",
+		"empty list item":  good + "  - {name: w, webhook: {url: https://h, secrets: [\"\"]}}\n",
+		"empty path":       strings.Replace(good, "nats: {", "nats: {creds_file: \"\", ", 1),
 		"no destination":   strings.Replace(good, "    nats: {url: nats://localhost:4222}\n", "", 1),
 		"two destinations": good + "    webhook: {url: http://h}\n",
 	} {
@@ -87,5 +91,30 @@ func TestSchemaRefusesWhatIsWrong(t *testing.T) {
 		if problemsOf(t, text, environment(nil, nil)) == nil {
 			t.Errorf("%s: the loader takes it\n%s", name, text)
 		}
+	}
+}
+
+// Every key of a file or folder is known as one, and says where relative paths start.
+func TestSchemaSaysWherePathsStart(t *testing.T) {
+	paths := 0
+	var visit func(typ reflect.Type, path string)
+	visit = func(typ reflect.Type, path string) {
+		typ = itemType(typ)
+		if typ.Kind() != reflect.Struct || shapeOf(typ) != shapeMapping {
+			return
+		}
+		for _, k := range keysOf(typ) {
+			if named := strings.HasSuffix(k.name, "_file") || k.name == "dir"; named != k.path {
+				t.Errorf("%s is a path by its name: %v, by its tag: %v", join(path, k.name), named, k.path)
+			}
+			if k.path {
+				paths++
+			}
+			visit(k.typ, join(path, k.name))
+		}
+	}
+	visit(reflect.TypeFor[Config](), "")
+	if said := strings.Count(string(Schema()), "A relative path starts at the folder of the configuration file."); said != paths || paths == 0 {
+		t.Errorf("%d of %d paths say where they start", said, paths)
 	}
 }
