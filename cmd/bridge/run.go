@@ -12,10 +12,11 @@ func runCommand(run runner) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Run the bridge until it is told to stop",
-		Long: "Runs the bridge. SIGINT or SIGTERM stops it, within ten seconds; a second one ends it at once.\n\n" +
-			"It exits 0 when it was stopped, 1 when the journal cannot be used or no source can go on, and 2\n" +
-			"for a wrong configuration, a refused token or ids that are not UUIDs. While a server or session is\n" +
-			"not there yet it waits.",
+		Long: "Runs the bridge. SIGINT or SIGTERM stops it, within ten seconds; a second one ends it at once, with exit\n" +
+			"code 1 and nothing lost.\n\n" +
+			"It exits 0 when it was stopped; 1 when the journal cannot be used, the port of http.listen is taken or\n" +
+			"no source can go on; and 2 for a wrong configuration, a refused token or ids that are not UUIDs. While a\n" +
+			"server or session is not there yet it waits.",
 		Example: "  bridge run -c bridge.yaml\n" +
 			"  bridge run --remote 'sc://localhost:15002/;user_id=etl;session_id=…' --nats nats://localhost:4222",
 		Args: noArguments,

@@ -30,6 +30,10 @@ const (
 // journal cannot be used or no source can go on.
 func Run(ctx context.Context, cfg *configs.Config, log *slog.Logger, version string) (err error) {
 	f := newFace(version)
+	if err := f.open(ctx, cfg.HTTP, log); err != nil { // before the journal: what is wrong here leaves no folder behind
+		return err
+	}
+	defer f.close()
 	j, err := journal.Open(cfg.Journal.Dir, journal.Options{
 		MaxAge: cfg.Journal.MaxAge, MaxBytes: int64(cfg.Journal.MaxBytes), Log: log.With("journal", cfg.Journal.Dir),
 		SegmentBytes: segmentBytes(int64(cfg.Journal.MaxBytes)), Written: f.wrote,
@@ -39,9 +43,6 @@ func Run(ctx context.Context, cfg *configs.Config, log *slog.Logger, version str
 	}
 	defer func() { err = errors.Join(err, j.Close()) }()
 
-	if err := f.open(ctx, cfg.HTTP, log); err != nil {
-		return err
-	}
 	log.Info("bridge starts", "version", version, "journal", cfg.Journal.Dir, "sources", len(cfg.Sources), "sinks", len(cfg.Sinks))
 	defer log.Info("bridge ends")
 	client := connect.NewClient(connect.ClientOptions{Log: log, Version: version})
@@ -57,7 +58,6 @@ func segmentBytes(maxBytes int64) int64 {
 // carry makes the sources and the outlets, runs all of them, and ends them in the
 // order in which the events go.
 func carry(ctx context.Context, cfg *configs.Config, j *journal.Journal, client *connect.Client, log *slog.Logger, f *face) error {
-	defer f.close()
 	outlets, err := openOutlets(cfg, j, f.version, log)
 	if err != nil {
 		return err

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"sparkbridge/configs"
 	"sparkbridge/internal/journal"
 	"sparkbridge/internal/watch"
@@ -57,7 +59,6 @@ func (f *face) open(ctx context.Context, cfg configs.HTTP, log *slog.Logger) err
 		return unopened(address, err)
 	}
 	f.door, f.token = door, cfg.Token.Reveal()
-	log.Info("page, metrics and health", "url", "http://"+door.Addr().String())
 	return nil
 }
 
@@ -68,7 +69,10 @@ func unopened(address string, err error) error {
 	if errors.As(err, &name) && name.IsNotFound || errors.As(err, new(*net.AddrError)) {
 		return usage(fmt.Errorf("http.listen %s: %w: write host:port, with a name or address of this machine", address, err))
 	}
-	return broken(fmt.Errorf("http.listen %s: %w: set it to an address of this machine that is free, or to off", address, err))
+	if errors.Is(err, unix.EADDRINUSE) {
+		return broken(fmt.Errorf("http.listen %s: the port is taken, maybe by a bridge that runs already: end what listens there, or set another port, or off", address))
+	}
+	return broken(fmt.Errorf("http.listen %s: %w: set it to an address of this machine, or to off", address, err))
 }
 
 // close shuts the door, if it was opened and nobody answered at it.
@@ -97,6 +101,7 @@ func (f *face) serve(ctx context.Context, server *web.Server, log *slog.Logger) 
 	if f.door == nil {
 		return
 	}
+	log.Info("page, metrics and health", "url", "http://"+f.door.Addr().String())
 	if err := server.Serve(ctx, f.door); err != nil {
 		log.Error("no page and no metrics any more", "err", err)
 	}

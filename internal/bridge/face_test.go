@@ -2,9 +2,12 @@ package bridge
 
 import (
 	"errors"
+	"io/fs"
 	"log/slog"
 	"net"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -107,7 +110,7 @@ func TestTheDoor(t *testing.T) {
 		t.Errorf("the default: %v", err)
 	}
 	var coded *exitError
-	if err := f.open(t.Context(), configs.HTTP{Listen: configs.DefaultListen}, log); !errors.As(err, &coded) || coded.ExitCode() != exitBroken {
+	if err := f.open(t.Context(), configs.HTTP{Listen: configs.DefaultListen}, log); !errors.As(err, &coded) || coded.ExitCode() != exitBroken || !strings.Contains(err.Error(), "http.listen 127.0.0.1:4050: the port is taken") {
 		t.Errorf("asked for: %v", err)
 	}
 	if err := f.open(t.Context(), configs.HTTP{Listen: "127.0.0.1:99999"}, log); !isUsage(err) {
@@ -127,6 +130,26 @@ func TestTheDoor(t *testing.T) {
 		t.Errorf("a free port: %v", err)
 	}
 	f.close()
+}
+
+// Where HTTP cannot be served as configured, no journal is made.
+func TestNoJournalWithoutADoor(t *testing.T) {
+	taken, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	for listen, code := range map[string]int{"127.0.0.1:99999": exitUsage, taken.Addr().String(): exitBroken} {
+		dir := filepath.Join(t.TempDir(), "journal")
+		cfg := &configs.Config{HTTP: configs.HTTP{Listen: listen}, Journal: configs.Journal{Dir: dir}}
+		var coded *exitError
+		if err := Run(t.Context(), cfg, slog.New(slog.DiscardHandler), "test"); !errors.As(err, &coded) || coded.code != code {
+			t.Errorf("%s: %v", listen, err)
+		}
+		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: the journal is there: %v", listen, err)
+		}
+	}
 }
 
 func TestNotify(t *testing.T) {
