@@ -24,15 +24,10 @@ type dlq struct {
 
 func dlqCommand() *cobra.Command {
 	var d dlq
-	cmd := &cobra.Command{
-		Use:   "dlq",
-		Short: "Work on the dead letters of a running bridge",
-		Long: "Dead letters are events that a sink did not deliver: its destination refuses them (refused), they failed\n" +
-			"alone for too long while others went through (alone), or they were too old (expired). They wait in the\n" +
-			"journal's folder until they are tried again with success, or dropped.",
-		Args: noCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
+	cmd := groupCommand("dlq", "Work on the dead letters of a running bridge")
+	cmd.Long = "Dead letters are events that a sink did not deliver: its destination refuses them (refused), they failed\n" +
+		"alone for too long while others went through (alone), or they were too old (expired). They wait in the\n" +
+		"journal's folder until they are tried again with success, or dropped."
 	d.flags(cmd)
 	outputFlag(cmd, &d.output)
 	cmd.PersistentFlags().StringVar(&d.sink, "sink", "", "`name` of the sink")
@@ -94,7 +89,7 @@ func (d *dlq) show() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show sequence",
 		Short: "Show one dead letter with its event, as JSON",
-		Args:  d.needs(cobra.ExactArgs(1)),
+		Args:  d.needs(oneSequence),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			sequences, err := parseSequences(args)
 			if err != nil {
@@ -111,6 +106,13 @@ func (d *dlq) show() *cobra.Command {
 			return printJSON(cmd.OutOrStdout(), letter)
 		},
 	}
+}
+
+func oneSequence(_ *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return errors.New("name the sequence of one dead letter: bridge dlq list shows them")
+	}
+	return nil
 }
 
 // change is retry or drop.

@@ -40,7 +40,7 @@ func (j *journalFlags) export() *cobra.Command {
 	flags.StringVar(&x.from, "from", "", "begin at this `place` (default: the oldest)")
 	flags.StringVar(&x.to, "to", "", "end before this `place`")
 	flags.StringSliceVar(&x.kinds, "kind", nil, "only events of these `kinds`")
-	flags.StringSliceVar(&x.want.Queries, "query", nil, "only events of queries with these `names`; * stands for any text")
+	flags.StringSliceVar(&x.want.Queries, "query", nil, "only events of queries with these `names`; * stands for any text. Those without a name, such as the states of the bus, always come")
 	flags.StringSliceVar(&x.want.Sources, "source", nil, "only events of these `sources`")
 	return cmd
 }

@@ -20,12 +20,7 @@ type journalFlags struct {
 
 func journalCommand() *cobra.Command {
 	var j journalFlags
-	cmd := &cobra.Command{
-		Use:   "journal",
-		Short: "Look at a journal, also while a bridge works on it",
-		Args:  noCommand,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
+	cmd := groupCommand("journal", "Look at a journal, also while a bridge works on it")
 	j.flags(cmd)
 	outputFlag(cmd, &j.output)
 	cmd.AddCommand(j.info(), j.verify(), j.export(), j.forget())
@@ -117,14 +112,6 @@ func (j *journalFlags) verify() *cobra.Command {
 			return nil
 		})
 }
-
-// usageError is an error of the command line that shows late.
-type usageError struct{ error }
-
-func (u usageError) Unwrap() error { return u.error }
-
-// ExitCode is that of wrong usage.
-func (usageError) ExitCode() int { return 2 }
 
 func (j *journalFlags) forget() *cobra.Command {
 	var sink string

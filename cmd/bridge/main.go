@@ -54,31 +54,11 @@ func rootCommand(run runner) *cobra.Command {
 		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetVersionTemplate("bridge {{.Version}}\n")
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return fmt.Errorf("%w: see %s --help", err, cmd.CommandPath())
-	})
+	root.SetFlagErrorFunc(wrongFlag)
+	root.SetHelpCommand(helpCommand())
 	root.AddCommand(runCommand(run), tailCommand(), checkCommand(), dlqCommand(), replayCommand(), journalCommand(), schemaCommand(), versionCommand())
+	completeStrictly(root)
 	return root
-}
-
-// noCommand refuses what is no command, and names the one that was meant.
-func noCommand(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	advice := "see bridge --help"
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		advice = "did you mean " + near[0] + "?"
-	}
-	return fmt.Errorf("unknown command %q: %s", args[0], advice)
-}
-
-// noArguments refuses arguments of a command that takes flags only.
-func noArguments(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	return fmt.Errorf("%s takes no argument such as %q: see %s --help", cmd.CommandPath(), args[0], cmd.CommandPath())
 }
 
 // failure is an error of a command that was used rightly.

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 
@@ -20,11 +21,13 @@ func (p *place) flags(cmd *cobra.Command) {
 	flags := cmd.PersistentFlags()
 	flags.StringVarP(&p.file, "config", "c", "", "configuration `file` of the bridge (default ./"+defaultFile+")")
 	flags.StringVar(&p.dir, "journal", "", "`folder` of its journal, instead of a configuration")
-	cmd.MarkFlagsMutuallyExclusive("config", "journal")
 }
 
 // folder is the journal's folder.
 func (p *place) folder() (string, error) {
+	if p.dir != "" && p.file != "" {
+		return "", usageError{errors.New("--config and --journal exclude each other: give one of them only")}
+	}
 	if p.dir != "" {
 		return p.dir, nil
 	}

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -42,12 +44,11 @@ func replayCommand() *cobra.Command {
 	flags.BoolVar(&r.dryRun, "dry-run", false, "only count the events")
 	flags.BoolVar(&r.list, "list", false, "list the replays that are not finished")
 	flags.StringVar(&r.cancel, "cancel", "", "end the replay with this `id`; what it has delivered stays so")
-	cmd.MarkFlagsMutuallyExclusive("since", "from", "list", "cancel")
 	return cmd
 }
 
 func (r *replaying) run(cmd *cobra.Command) error {
-	if err := errors.Join(r.check(), checkOutput(r.output)); err != nil {
+	if err := cmp.Or(r.check(), exclude(cmd, "since", "from", "list", "cancel"), checkOutput(r.output)); err != nil {
 		return err
 	}
 	dir, err := r.folder()
@@ -86,6 +87,17 @@ func (r *replaying) check() error {
 	}
 	if r.since != "" && r.to != "" {
 		return errors.New("--since goes up to now: use --from with --to")
+	}
+	return cmp.Or(checkPlace("--since", r.since), checkPlace("--from", r.from), checkPlace("--to", r.to))
+}
+
+// checkPlace refuses what is no place in a journal.
+func checkPlace(flag, text string) error {
+	if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
+		return nil
+	}
+	if _, _, err := parsePlace(flag, text); err != nil {
+		return fmt.Errorf("%s %q is no sequence, no time and no duration: write for example 1234, 2026-01-31T12:00:00Z or 2h", flag, text)
 	}
 	return nil
 }

@@ -1,13 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
+	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -40,7 +44,7 @@ func tailCommand() *cobra.Command {
 		Long: "Prints the events of a bridge that runs on this machine, found by its configuration and asked by its socket;\n" +
 			"of one elsewhere with --url; or with --remote those of a session, without a bridge: it asks Spark for the\n" +
 			"progress of the queries, or holds the session's listener bus if --bus is set (the job's own addListener then\n" +
-			"waits until tail ends).",
+			"waits until tail ends). It goes on until it is stopped.",
 		Example: "  bridge tail --query 'orders*' --kind terminated,gap --since 10m\n" +
 			"  bridge tail --remote 'sc://localhost:15002/;user_id=etl;session_id=…' -o json",
 		Args: noArguments,
@@ -56,15 +60,13 @@ func tailCommand() *cobra.Command {
 	flags.StringSliceVar(&t.match.Queries, "query", nil, "only events of queries with these `names`; * stands for any text. Those without a name always come")
 	flags.StringSliceVar(&t.match.Sources, "source", nil, "only events of these `sources`")
 	flags.StringSliceVar(&t.outcomes, "outcome", nil, "of the ends of runs only those with these `outcomes`")
-	flags.StringVar(&t.since, "since", "", "begin at a `time`, or so long ago (10m); default now")
-	flags.StringVar(&t.last, "last", "", "begin with the last so many events (`n`)")
-	cmd.MarkFlagsMutuallyExclusive("url", "remote", "config", "journal")
-	cmd.MarkFlagsMutuallyExclusive("since", "last")
+	flags.StringVar(&t.since, "since", "", "begin at a `time`, or so long ago (10m), and go on with what comes; default now")
+	flags.StringVar(&t.last, "last", "", "begin with the last so many events (`n`), and go on with what comes")
 	return cmd
 }
 
 func (t *tailing) run(cmd *cobra.Command) error {
-	if err := t.check(); err != nil {
+	if err := cmp.Or(exclude(cmd, "url", "remote", "config", "journal"), exclude(cmd, "since", "last"), t.check()); err != nil {
 		return err
 	}
 	work := t.session
@@ -104,6 +106,22 @@ func (t *tailing) check() error {
 	case t.bus && t.remote == "":
 		return errors.New("--bus is for a session: add --remote")
 	}
+	return t.checkBegin()
+}
+
+// checkBegin refuses what the bridge would, in the words of the flags.
+func (t *tailing) checkBegin() error {
+	if _, err := strconv.ParseUint(t.last, 10, 32); t.last != "" && err != nil {
+		return fmt.Errorf("--last %q is no number of events: write for example --last 50", t.last)
+	}
+	ago, noDuration := time.ParseDuration(t.since)
+	if _, noTime := time.Parse(time.RFC3339, t.since); t.since != "" && noTime != nil && (noDuration != nil || ago < 0) {
+		return fmt.Errorf("--since %q is neither a time nor a duration: write for example 2026-01-31T12:00:00Z or 10m", t.since)
+	}
+	at, err := url.Parse(t.url)
+	if t.url != "" && (err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "") {
+		return fmt.Errorf("--url %q is no address of a bridge: write for example http://127.0.0.1:4050", t.url)
+	}
 	return nil
 }
 
@@ -132,8 +150,23 @@ func (t *tailing) bridge() (follower, error) {
 	return func(ctx context.Context, p *tail.Printer, log *slog.Logger) error {
 		defer b.HTTP.CloseIdleConnections()
 		b.Log = log
-		return b.Follow(ctx, p.Print)
+		return t.advised(b.Follow(ctx, p.Print))
 	}, nil
+}
+
+// advised adds to an error of a bridge that is asked by HTTP what to do; by its socket the
+// error says so itself.
+func (t *tailing) advised(err error) error {
+	var refused *tail.RefusedError
+	switch {
+	case err == nil || t.url == "":
+		return err
+	case errors.As(err, &refused) && refused.Status == http.StatusUnauthorized:
+		return fmt.Errorf("%w: put it into BRIDGE_TOKEN", err)
+	case errors.As(err, new(net.Error)), errors.As(err, &refused) && refused.Status == http.StatusNotFound:
+		return fmt.Errorf("%w: --url must be where a bridge serves HTTP (its http.listen); without it a bridge on this machine is asked by its socket", err)
+	}
+	return err
 }
 
 func (t *tailing) query() url.Values {

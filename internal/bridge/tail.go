@@ -55,7 +55,9 @@ func tail(ctx context.Context, cfg configs.Source, j *journal.Journal, client *c
 		taken = takeAll(reading, tape{reader}, take)
 		abort(taken)
 	})
-	running.Go(func() { (&keeper{cfg: configs.Journal{MaxBytes: tailBytes}, journal: j, sources: sources, log: log}).run(reading) })
+	running.Go(func() {
+		(&keeper{cfg: configs.Journal{MaxBytes: tailBytes}, journal: j, sources: sources, log: log}).run(reading)
+	})
 	err = follow(feeding, sources)
 	stop()
 	running.Wait()

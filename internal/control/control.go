@@ -43,10 +43,11 @@ type Replays interface {
 	Count(ctx context.Context, from, to uint64) (int, error)
 }
 
-// Journal tells where a moment is in the journal.
+// Journal tells where a moment is in the journal, and when an event came.
 type Journal interface {
 	Bounds() (first, next uint64)
 	Since(t time.Time) (uint64, error)
+	When(sequence uint64) (time.Time, error)
 }
 
 // Kept is what the bridge keeps of its sinks, by their names.

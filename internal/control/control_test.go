@@ -94,6 +94,10 @@ func (s *stub) Since(t time.Time) (uint64, error) {
 	return uint64(min(max(t.Sub(s.began)/time.Second, 0), 100)) + 1, nil
 }
 
+func (s *stub) When(sequence uint64) (time.Time, error) {
+	return s.began.Add(time.Duration(sequence) * time.Second), nil
+}
+
 // serve runs a desk of one sink on a real socket.
 func serve(t *testing.T, dir string, s *stub) *Client {
 	t.Helper()
@@ -177,10 +181,11 @@ func TestRefusalsSayWhatToDo(t *testing.T) {
 		`no sink "pager": use one of events`: func() error { _, err := c.Letters(ctx, "pager"); return err },
 		"no dead letter 8":                   func() error { _, err := c.Letter(ctx, "events", 8); return err },
 		"none of these dead letters":         func() error { _, err := c.Drop(ctx, "events", []uint64{99}); return err },
-		"no sequence, no time":               func() error { _, err := c.Replay(ctx, "events", Range{From: "yesterday"}); return err },
-		"the journal holds sequences 11":     func() error { _, err := c.Replay(ctx, "events", Range{From: "500"}); return err },
-		`no replay "x"`:                      func() error { _, err := c.Cancel(ctx, "events", "x"); return err },
-		"name sequences, or all of them":     func() error { return c.ask(ctx, "POST", "sinks/events/letters/drop", selection{}, nil) },
+		`"yesterday" is no place`:            func() error { _, err := c.Replay(ctx, "events", Range{From: "yesterday"}); return err },
+		"nothing to replay between 500 and now: the journal holds sequences 11 to 100, recorded from 20": func() error { _, err := c.Replay(ctx, "events", Range{From: "500"}); return err },
+		"nothing to replay between the oldest event and 3: the journal":                                  func() error { _, err := c.Replay(ctx, "events", Range{To: "3"}); return err },
+		`no replay "x"`:                  func() error { _, err := c.Cancel(ctx, "events", "x"); return err },
+		"name sequences, or all of them": func() error { return c.ask(ctx, "POST", "sinks/events/letters/drop", selection{}, nil) },
 	} {
 		if err := ask(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q: %v", want, err)

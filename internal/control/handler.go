@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"time"
 
 	"sparkbridge/sinks"
 	"sparkbridge/sinks/redact"
@@ -173,99 +172,4 @@ func (d *Desk) selected(r *http.Request, work func(*Sink, []uint64) ([]uint64, e
 		done = []uint64{}
 	}
 	return selection{Sequences: done}, err
-}
-
-func (d *Desk) replays(r *http.Request) (any, error) {
-	s, err := d.sink(r)
-	if err != nil {
-		return nil, err
-	}
-	list, err := s.Replays.Unfinished()
-	if err != nil {
-		return nil, err
-	}
-	all := []Replay{}
-	for _, one := range list {
-		all = append(all, Replay{Sink: s.Name, ID: one.ID, From: one.From, To: one.To, Next: one.Next})
-	}
-	return all, nil
-}
-
-func (d *Desk) ask(r *http.Request) (any, error) {
-	s, err := d.sink(r)
-	if err != nil {
-		return nil, err
-	}
-	var want Range
-	if err := json.NewDecoder(r.Body).Decode(&want); err != nil {
-		return nil, refuse(http.StatusBadRequest, "the request is no JSON: %v", err)
-	}
-	from, to, err := d.sequences(want, time.Now())
-	if err != nil {
-		return nil, err
-	}
-	events, err := s.Replays.Count(r.Context(), from, to)
-	if err != nil {
-		return nil, err
-	}
-	shown := Replay{Sink: s.Name, From: from, To: to, Next: from, Events: events}
-	if want.DryRun {
-		return shown, nil
-	}
-	one, err := s.Replays.Ask(from, to)
-	if err != nil {
-		return nil, err
-	}
-	s.Wake()
-	shown.ID = one.ID
-	return shown, nil
-}
-
-// sequences is a range in sequences that are there.
-func (d *Desk) sequences(want Range, now time.Time) (from, to uint64, err error) {
-	first, next := d.Journal.Bounds()
-	if from, err = d.place("from", want.From, first, now); err != nil {
-		return 0, 0, err
-	}
-	if to, err = d.place("to", want.To, next, now); err != nil {
-		return 0, 0, err
-	}
-	from, to = max(from, first), min(to, next)
-	if from >= to {
-		return 0, 0, refuse(http.StatusBadRequest, "there are no events from %q to %q: the journal holds sequences %d to %d", want.From, want.To, first, next-1)
-	}
-	return from, to, nil
-}
-
-func (d *Desk) place(name, text string, usual uint64, now time.Time) (uint64, error) {
-	if text == "" {
-		return usual, nil
-	}
-	if n, err := strconv.ParseUint(text, 10, 64); err == nil {
-		return n, nil
-	}
-	if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
-		return d.Journal.Since(now.Add(-ago))
-	}
-	if at, err := time.Parse(time.RFC3339, text); err == nil {
-		return d.Journal.Since(at)
-	}
-	return 0, refuse(http.StatusBadRequest, "%s %q is no sequence, no time and no duration: write for example 1234, 2026-01-31T12:00:00Z or 2h", name, text)
-}
-
-func (d *Desk) cancel(r *http.Request) (any, error) {
-	s, err := d.sink(r)
-	if err != nil {
-		return nil, err
-	}
-	list, err := s.Replays.Unfinished()
-	if err != nil {
-		return nil, err
-	}
-	for _, one := range list {
-		if one.ID == r.PathValue("id") {
-			return Replay{Sink: s.Name, ID: one.ID, From: one.From, To: one.To, Next: one.Next}, s.Replays.Finish(one.ID)
-		}
-	}
-	return nil, refuse(http.StatusNotFound, "sink %s has no replay %q that is not finished", s.Name, r.PathValue("id"))
 }
