@@ -69,12 +69,13 @@ func shownMap(v reflect.Value) node {
 	return n
 }
 
-// shownMapping leaves out what is not set.
+// shownMapping leaves out what is not set and has no default. A default is shown even
+// where it is nothing, such as 0s: a reader cannot tell otherwise that it is one.
 func shownMapping(v reflect.Value) node {
 	var n node
 	for _, k := range keysOf(v.Type()) {
 		field := v.Field(k.index)
-		if isEmpty(field) && field.Kind() != reflect.Bool {
+		if isEmpty(field) && field.Kind() != reflect.Bool && k.fallback == "" {
 			continue
 		}
 		n = append(n, member{k.name, shown(field)})
