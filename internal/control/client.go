@@ -38,14 +38,7 @@ const URL = "http://bridge"
 // its socket and under URL. Where none answers its error is ErrNotRunning.
 func HTTP(dir string) *http.Client {
 	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		conn, err := call(ctx, dir)
-		switch {
-		case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ECONNREFUSED):
-			return nil, fmt.Errorf("%w: nobody answers in %s; start it, or name its configuration with -c", ErrNotRunning, dir)
-		case errors.Is(err, fs.ErrPermission):
-			return nil, fmt.Errorf("%w: only the user that the bridge in %s runs as may ask it by its socket", err, dir)
-		}
-		return conn, err
+		return call(ctx, dir)
 	}}}
 }
 
@@ -55,7 +48,14 @@ func call(ctx context.Context, dir string) (net.Conn, error) {
 		return nil, err
 	}
 	defer free()
-	return new(net.Dialer).DialContext(ctx, "unix", path)
+	conn, err := new(net.Dialer).DialContext(ctx, "unix", path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ECONNREFUSED):
+		return nil, fmt.Errorf("%w: nobody answers in %s; start it, or name its configuration with -c", ErrNotRunning, dir)
+	case errors.Is(err, fs.ErrPermission):
+		return nil, fmt.Errorf("%w: only the user that the bridge in %s runs as may ask it by its socket", err, dir)
+	}
+	return conn, err
 }
 
 // Kept tells what the bridge keeps of its sinks.

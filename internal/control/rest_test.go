@@ -2,12 +2,9 @@ package control
 
 import (
 	"context"
-	"errors"
 	"io"
 	"log/slog"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -91,23 +88,5 @@ func TestStreamsEndWithTheBridge(t *testing.T) {
 	}
 	if took := time.Since(began); took >= farewell {
 		t.Errorf("it took %s", took)
-	}
-}
-
-// Who may not open the socket is told why.
-func TestAnothersSocket(t *testing.T) {
-	if os.Geteuid() == 0 {
-		t.Skip("root may open every socket")
-	}
-	dir := t.TempDir()
-	serve(t, dir, newStub())
-	if err := os.Chmod(filepath.Join(dir, socketName), 0); err != nil {
-		t.Fatal(err)
-	}
-	if answer, err := get(t, dir, "/"); err == nil {
-		answer.Body.Close()
-		t.Error("it was opened")
-	} else if errors.Is(err, ErrNotRunning) || !strings.Contains(err.Error(), "only the user that the bridge") {
-		t.Error(err)
 	}
 }
