@@ -27,7 +27,7 @@ const (
 
 // Run runs the bridge until ctx ends, which is no error. An error that it returns
 // has an exit code: 2 for what has to be mended in the configuration, 1 when the
-// journal cannot be used or no source can go on.
+// journal or a port cannot be used or no source can go on.
 func Run(ctx context.Context, cfg *configs.Config, log *slog.Logger, version string) (err error) {
 	f := newFace(version)
 	if err := f.open(ctx, cfg.HTTP, log); err != nil { // before the journal: what is wrong here leaves no folder behind

@@ -78,7 +78,7 @@ func (d *Desk) Serve(ctx context.Context, listener net.Listener, log *slog.Logge
 		mux.Handle("/", d.Rest)
 	}
 	server := &http.Server{
-		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		BaseContext: func(net.Listener) context.Context { return ctx }, // ends the answers that have no end of their own
 	}
 	ended := make(chan error, 1)
