@@ -41,6 +41,10 @@ func (s service) FetchErrorDetails(ctx context.Context, in *sparkpb.FetchErrorDe
 	return unary(ctx, s.Server, sparkpb.FetchErrorDetailsMethod, in, s.fetchErrorDetails)
 }
 
+func (s service) Config(ctx context.Context, in *sparkpb.ConfigRequest) (*sparkpb.ConfigResponse, error) {
+	return unary(ctx, s.Server, sparkpb.ConfigMethod, in, s.config)
+}
+
 // execute starts an operation, or finds the one that a client began before it lost the
 // connection.
 func (s *Server) execute(in *sparkpb.ExecutePlanRequest) (*reader, error) {

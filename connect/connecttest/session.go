@@ -28,6 +28,8 @@ type Session struct {
 	racing  bool
 	emitted []Emitted
 	queries []*Query
+	// settings are what clients have set.
+	settings map[string]string
 }
 
 // CreateSession makes a session as its own client does at first contact; a session
@@ -115,6 +117,7 @@ func (s *Server) newSession(key sessionKey) *Session {
 		operations: map[string]*operation{},
 		abandoned:  map[string]bool{},
 		released:   map[string]bool{},
+		settings:   map[string]string{},
 	}
 	if s.options.Version != Spark35 {
 		session.serverSide = uuid.NewString()
