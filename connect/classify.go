@@ -51,7 +51,7 @@ func classify(op string, err error) *Error {
 	if e.Class == "" {
 		e.Class = classInMessage(e.Message, bySpark)
 	}
-	e.meaning = meanings[e.Class]
+	e.meaning, e.bySpark = meanings[e.Class], bySpark
 	switch {
 	case e.Class != "":
 		// Who else reads an operation may stop to; that is no answer about us.

@@ -15,14 +15,18 @@ var errCut = errors.New("the stream broke when it was opened")
 
 // executeRequest is a plan for the session, without tags: an interrupt by tag must
 // never meet what we ask.
-func (s *Session) executeRequest(command *sparkpb.Command) *sparkpb.ExecutePlanRequest {
+func (s *Session) executeRequest(plan *sparkpb.Plan) *sparkpb.ExecutePlanRequest {
 	return &sparkpb.ExecutePlanRequest{
 		SessionId:                         s.ID(),
 		ClientObservedServerSideSessionId: s.observedID(),
 		UserContext:                       s.user(),
-		Plan:                              &sparkpb.Plan{OpType: &sparkpb.Plan_Command{Command: command}},
+		Plan:                              plan,
 		ClientType:                        &s.clientType,
 	}
+}
+
+func planOf(command *sparkpb.Command) *sparkpb.Plan {
+	return &sparkpb.Plan{OpType: &sparkpb.Plan_Command{Command: command}}
 }
 
 // run executes a command to its end and shows each frame to see. The session is
@@ -32,7 +36,7 @@ func (s *Session) run(ctx context.Context, op string, command *sparkpb.Command, 
 		if err := s.probe(ctx, spark); err != nil {
 			return err
 		}
-		stream, err := opened(spark.ExecutePlan(s.outgoing(ctx), s.executeRequest(command), s.receiveLimit()))
+		stream, err := opened(spark.ExecutePlan(s.outgoing(ctx), s.executeRequest(planOf(command)), s.receiveLimit()))
 		if err != nil {
 			return err
 		}
