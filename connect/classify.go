@@ -105,6 +105,9 @@ func tooLarge(e *Error) bool {
 	return e.Code == codes.ResourceExhausted && strings.HasPrefix(e.Message, "grpc: received message ") && strings.Contains(e.Message, "larger than max")
 }
 
+// unimplemented tells a server that does not know a method at all.
+func unimplemented(err error) bool { return status.Code(err) == codes.Unimplemented }
+
 // kindOf is what stays the same while one failure repeats: neither ids nor the
 // numbers of ports and bytes.
 func kindOf(err error) string {
