@@ -26,7 +26,7 @@ func TestParseInterval(t *testing.T) {
 func TestParseIntervalRefuses(t *testing.T) {
 	for _, text := range []string{
 		"", " ", "10", "0", "s", "seconds", "-10s", "-1 second", "+1s", "10 parsecs", "1 month", "1 year", "1..5s", ".s", "1.2.3s",
-		"10ss", "10mss", "10 ds", "10 seconds,", "10 seconds and 5", "once", "interval", "interval ", "continuous 1s", "1e3s", "１s",
+		"10ss", "10mss", "10µss", "10 ds", "10 seconds,", "10 seconds and 5", "once", "interval", "interval ", "continuous 1s", "1e3s", "１s",
 	} {
 		if got, err := ParseInterval(text); err == nil || !strings.Contains(err.Error(), "10s") {
 			t.Errorf("%q: got %v and error %v, want one that says how to write it", text, got, err)
