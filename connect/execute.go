@@ -36,22 +36,26 @@ func (s *Session) run(ctx context.Context, op string, command *sparkpb.Command, 
 		if err := s.probe(ctx, spark); err != nil {
 			return err
 		}
-		stream, err := opened(spark.ExecutePlan(s.outgoing(ctx), s.executeRequest(planOf(command)), s.receiveLimit()))
+		return s.execute(ctx, spark, command, see)
+	})
+}
+
+func (s *Session) execute(ctx context.Context, spark sparkpb.SparkConnectServiceClient, command *sparkpb.Command, see func(*sparkpb.ExecutePlanResponse)) error {
+	stream, err := opened(spark.ExecutePlan(s.outgoing(ctx), s.executeRequest(planOf(command)), s.receiveLimit()))
+	if err != nil {
+		return err
+	}
+	for {
+		frame, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
 		if err != nil {
 			return err
 		}
-		for {
-			frame, err := stream.Recv()
-			if errors.Is(err, io.EOF) {
-				return nil
-			}
-			if err != nil {
-				return err
-			}
-			s.observe(frame.GetServerSideSessionId())
-			see(frame)
-		}
-	})
+		s.observe(frame.GetServerSideSessionId())
+		see(frame)
+	}
 }
 
 type frames = grpc.ServerStreamingClient[sparkpb.ExecutePlanResponse]
