@@ -5,9 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	"sparkbridge/connect/sparkpb"
 )
 
@@ -45,7 +42,7 @@ func (s *Server) config(in *sparkpb.ConfigRequest) (*sparkpb.ConfigResponse, err
 			}
 		}
 	default:
-		return nil, status.Errorf(codes.Unimplemented, "connecttest: config %v is not played", op)
+		return nil, notPlayed(op)
 	}
 	return out, nil
 }
