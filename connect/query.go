@@ -68,6 +68,39 @@ func (q *StreamingQuery) Explain(ctx context.Context, extended bool) (string, er
 	return result.GetExplain().GetResult(), err
 }
 
+// LastProgress asks for what the newest batch of the run has done: nil before the first one is done. An
+// idle trigger is told here too: see listener.QueryProgress.Idle.
+func (q *StreamingQuery) LastProgress(ctx context.Context) (*listener.QueryProgress, error) {
+	all, err := q.progress(ctx, "ask for last progress", &sparkpb.StreamingQueryCommand{
+		Command: &sparkpb.StreamingQueryCommand_LastProgress{LastProgress: true},
+	})
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	return all[len(all)-1], nil
+}
+
+// RecentProgress asks for what the batches that Spark still keeps have done, oldest first; by
+// default the last 99. Idle triggers are among them: see listener.QueryProgress.Idle.
+func (q *StreamingQuery) RecentProgress(ctx context.Context) ([]*listener.QueryProgress, error) {
+	return q.progress(ctx, "ask for recent progress", &sparkpb.StreamingQueryCommand{
+		Command: &sparkpb.StreamingQueryCommand_RecentProgress{RecentProgress: true},
+	})
+}
+
+func (q *StreamingQuery) progress(ctx context.Context, op string, command *sparkpb.StreamingQueryCommand) ([]*listener.QueryProgress, error) {
+	result, err := q.ask(ctx, op, command)
+	var all []*listener.QueryProgress
+	for _, document := range result.GetRecentProgress().GetRecentProgressJson() {
+		p, err := listener.DecodeProgress([]byte(document))
+		if err != nil {
+			return nil, fmt.Errorf("%s of query %s: %w", op, q.id, err)
+		}
+		all = append(all, p)
+	}
+	return all, err
+}
+
 // QueryError is what a run has failed with.
 type QueryError struct {
 	QueryID, RunID string
