@@ -101,9 +101,7 @@ func TestExampleHasEveryKey(t *testing.T) {
 	}
 	var visit func(typ reflect.Type, path string)
 	visit = func(typ reflect.Type, path string) {
-		for typ.Kind() == reflect.Pointer || typ.Kind() == reflect.Slice {
-			typ = typ.Elem()
-		}
+		typ = itemType(typ)
 		if typ.Kind() != reflect.Struct {
 			return
 		}

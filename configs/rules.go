@@ -21,6 +21,10 @@ func checkTags(p *problems, v reflect.Value, path string) {
 		for i := range v.Len() {
 			checkTags(p, v.Index(i), index(path, i))
 		}
+	case reflect.Map:
+		for _, name := range v.MapKeys() {
+			checkTags(p, v.MapIndex(name), join(path, clip(name.String())))
+		}
 	case reflect.Struct:
 		for _, k := range keysOf(v.Type()) {
 			at := join(path, k.name)

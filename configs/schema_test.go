@@ -42,6 +42,7 @@ func TestSchemaTakesWhatIsRight(t *testing.T) {
 	texts := []string{
 		good,
 		good + "journal: {max_bytes: 1048576, max_age: 1d12h}\n",
+		withQueries("  conf: {a: 1, b: true}\n  setup: [SELECT 1]\n  queries:\n  - {name: q, views: {v: {table: t, options: {x: 1.5}, watermark: {column: a, delay: 1 hour}}}, output: {format: memory}, trigger: continuous 1s}\n"),
 		strings.Replace(good, "sinks:", "    create_session: ${B}\n    poll_interval: ${T}\n    attach: ${E}\nsinks:", 1),
 	}
 	for _, name := range []string{"bridge.example.yaml", "bridge.minimal.yaml"} {
@@ -78,6 +79,9 @@ func TestSchemaRefusesWhatIsWrong(t *testing.T) {
 		"duration":         good + "journal: {max_age: 5}\n",
 		"no unit":          good + "journal: {max_age: \"5\"}\n",
 		"size":             good + "journal: {max_bytes: many}\n",
+		"no query name":    withQueries("  queries: [{views: {v: {format: rate}}, output: {format: memory}}]\n"),
+		"no output":        withQueries("  queries: [{name: q, views: {v: {format: rate}}}]\n"),
+		"odd option":       withQueries("  queries: [{name: q, views: {v: {format: rate, options: {a: [b]}}}, output: {format: memory}}]\n"),
 		"no destination":   strings.Replace(good, "    nats: {url: nats://localhost:4222}\n", "", 1),
 		"two destinations": good + "    webhook: {url: http://h}\n",
 	} {
