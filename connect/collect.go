@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
@@ -29,10 +30,11 @@ func (d *DataFrame) Collect(ctx context.Context) ([]json.RawMessage, error) {
 }
 
 // Show prints the first n rows of a bounded frame as a table.
-func (d *DataFrame) Show(ctx context.Context, w io.Writer, n int32) error {
+func (d *DataFrame) Show(ctx context.Context, w io.Writer, n int) error {
+	rows, err := rowCount("show", n)
 	texts, err := d.then(&sparkpb.Relation{RelType: &sparkpb.Relation_ShowString{ShowString: &sparkpb.ShowString{
-		Input: d.relation, NumRows: n, Truncate: showWidth,
-	}}}, nil).texts(ctx, "show")
+		Input: d.relation, NumRows: rows, Truncate: showWidth,
+	}}}, err).texts(ctx, "show")
 	for _, text := range texts {
 		if _, err := io.WriteString(w, text); err != nil {
 			return fmt.Errorf("show: %w", err)
@@ -56,7 +58,7 @@ func (d *DataFrame) texts(ctx context.Context, op string) ([]string, error) {
 			texts, broken = appendTexts(texts, batch.GetData())
 		}
 	})
-	if e, ok := errors.AsType[*Error](err); ok && e.Class == "" && bytes.Contains([]byte(e.Message), []byte("writeStream.start()")) {
+	if e, ok := errors.AsType[*Error](err); ok && e.Class == "" && strings.Contains(e.Message, "writeStream.start()") {
 		return nil, fmt.Errorf("%s: %w", op, errStream)
 	}
 	if err == nil && broken != nil {

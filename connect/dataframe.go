@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 
 	"sparkbridge/connect/sparkpb"
@@ -60,8 +62,17 @@ func (d *DataFrame) Where(condition string) *DataFrame {
 }
 
 // Limit keeps the first n rows.
-func (d *DataFrame) Limit(n int32) *DataFrame {
-	return d.then(&sparkpb.Relation{RelType: &sparkpb.Relation_Limit{Limit: &sparkpb.Limit{Input: d.relation, Limit: n}}}, nil)
+func (d *DataFrame) Limit(n int) *DataFrame {
+	rows, err := rowCount("limit", n)
+	return d.then(&sparkpb.Relation{RelType: &sparkpb.Relation_Limit{Limit: &sparkpb.Limit{Input: d.relation, Limit: rows}}}, err)
+}
+
+// rowCount is a number of rows as Spark counts them.
+func rowCount(what string, n int) (int32, error) {
+	if n < 0 || n > math.MaxInt32 {
+		return 0, fmt.Errorf("%s: %d is no number of rows: give one from 0 to %d", what, n, math.MaxInt32)
+	}
+	return int32(n), nil
 }
 
 // WithWatermark says how late a row may be: delay is an interval such as "10 minutes",
@@ -88,7 +99,7 @@ func (d *DataFrame) DropDuplicatesWithinWatermark(columns ...string) *DataFrame 
 
 func (d *DataFrame) deduplicate(columns []string, within bool) *DataFrame {
 	all := len(columns) == 0
-	r := &sparkpb.Deduplicate{Input: d.relation, ColumnNames: columns, WithinWatermark: &within}
+	r := &sparkpb.Deduplicate{Input: d.relation, ColumnNames: slices.Clone(columns), WithinWatermark: &within}
 	if all {
 		r.AllColumnsAsKeys = &all
 	}
@@ -115,7 +126,9 @@ type GroupedData struct {
 
 // GroupBy puts the rows into groups; window(…) and session_window(…) are groups in time.
 // Without a column all rows are one group.
-func (d *DataFrame) GroupBy(columns ...string) *GroupedData { return &GroupedData{d, columns} }
+func (d *DataFrame) GroupBy(columns ...string) *GroupedData {
+	return &GroupedData{d, slices.Clone(columns)}
+}
 
 // Agg makes one row of each group: what it is grouped by, and these aggregates.
 func (g *GroupedData) Agg(aggregates ...string) *DataFrame {

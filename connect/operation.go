@@ -26,10 +26,10 @@ type operation struct {
 	waits  waits
 }
 
-// perform runs a plan that has an effect or takes long, exactly once, and shows each
-// frame of its answer to see. A lost connection is waited out until ctx ends; then the
-// plan is interrupted, as far as the server can be reached, and the error is that of ctx. What Spark refuses is an *Error
-// with the whole message.
+// perform runs a plan that has an effect or takes long, exactly once, and shows each frame
+// of its answer to see. A lost connection is waited out until ctx ends; then the plan is
+// interrupted, as far as the server can be reached, and the error is that of ctx. What
+// Spark refuses is an *Error with the whole message.
 func (s *Session) perform(ctx context.Context, op string, plan *sparkpb.Plan, see func(*sparkpb.ExecutePlanResponse)) error {
 	o := &operation{s: s, op: op, id: uuid.NewString(), plan: plan, see: see, waits: newWaits()}
 	err := o.run(ctx)

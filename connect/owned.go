@@ -4,15 +4,16 @@ import (
 	"context"
 	"errors"
 	"os"
+	"time"
 
 	"sparkbridge/connect/sparkpb"
 )
 
 // Open makes a session on the server that a connection string names, or that of the
 // environment (SPARK_REMOTE) where it is empty: a new one under a random id, unless the
-// string names one. One that is there already is joined, as by [Attach]. What the string does not say of user and
-// token comes from the environment, as for Spark's own clients (SPARK_USER,
-// SPARK_CONNECT_AUTHENTICATE_TOKEN).
+// string names one. One that is there already is joined, as by [Attach]. What the string
+// does not say of user and token comes from the environment, as for Spark's own clients
+// (SPARK_USER, SPARK_CONNECT_AUTHENTICATE_TOKEN).
 //
 // Weather is waited out until ctx ends. The session is ours: Close ends it for ever,
 // which stops its queries.
@@ -83,23 +84,38 @@ func (c *Client) settled(r Remote, settle func(*Session) error) (*Session, error
 	return s, nil
 }
 
+// closeTime bounds how long Close waits for the end of a session on the server.
+const closeTime = 15 * time.Second
+
 // end closes the session on the server: its queries stop, and its id is spent. A
-// session that is not there any more needs nothing; neither does a server before 4.0,
-// which cannot close one.
+// session that is not there any more needs nothing. A server before 4.0 cannot close one;
+// there its queries are stopped.
 func (s *Session) end() error {
-	ctx, cancel := context.WithTimeout(context.Background(), tidyTime)
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
+	lasting := false
 	err := s.ask(ctx, "close session", func(ctx context.Context, spark sparkpb.SparkConnectServiceClient) error {
 		_, err := spark.ReleaseSession(s.outgoing(ctx), &sparkpb.ReleaseSessionRequest{
 			SessionId: s.ID(), UserContext: s.user(), ClientType: &s.clientType,
 		})
-		if unimplemented(err) {
+		if lasting = unimplemented(err); lasting {
 			return nil
 		}
 		return err
 	})
+	if lasting {
+		err = s.stopQueries(ctx)
+	}
 	if errors.Is(err, ErrSessionNotFound) || errors.Is(err, ErrSessionClosed) || errors.Is(err, ErrSessionChanged) {
 		return nil
+	}
+	return err
+}
+
+func (s *Session) stopQueries(ctx context.Context) error {
+	queries, err := s.Active(ctx)
+	for _, q := range queries {
+		err = errors.Join(err, s.handle(q).Stop(ctx))
 	}
 	return err
 }

@@ -100,8 +100,8 @@ func (s *Session) Close() (err error) {
 	return err
 }
 
-// demand makes a call in the session, which must be there, until Spark has answered it or ctx ends; then the error is
-// that of ctx. Whatever Spark refuses it for is an answer.
+// demand makes a call in the session, which must be there, until Spark has answered it or
+// ctx ends; then the error is that of ctx. Whatever Spark refuses it for is an answer.
 func (s *Session) demand(ctx context.Context, op string, do func(context.Context, sparkpb.SparkConnectServiceClient) error) error {
 	err := s.askUntil(ctx, op, (*Error).answered, func(ctx context.Context, spark sparkpb.SparkConnectServiceClient) error {
 		if err := s.probe(ctx, spark); err != nil {

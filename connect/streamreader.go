@@ -3,6 +3,7 @@ package connect
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 
 	"sparkbridge/connect/sparkpb"
@@ -46,7 +47,7 @@ func (r StreamReader) Options(options map[string]string) *StreamReader {
 
 // Load is the stream: of files from paths, of other sources from what the options say.
 func (r StreamReader) Load(paths ...string) *DataFrame {
-	source := &sparkpb.Read_DataSource{Options: r.options.values, Paths: paths}
+	source := &sparkpb.Read_DataSource{Options: r.options.values, Paths: slices.Clone(paths)}
 	if r.format != "" {
 		source.Format = &r.format
 	}
@@ -109,5 +110,5 @@ func optionText(value any) (string, error) {
 	case float32:
 		return strconv.FormatFloat(float64(v), 'g', -1, 32), nil
 	}
-	return "", fmt.Errorf("a value of type %T is no option: give a string, a bool or a number", value)
+	return "", fmt.Errorf("a value of type %T is no option: give a string, a bool or a number, and a duration as the text that the option takes, such as 10s", value)
 }

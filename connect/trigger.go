@@ -53,8 +53,8 @@ func Once() Trigger {
 // Continuous carries rows one by one and notes the position every so often. Few sources and
 // sinks can, and Spark tells no progress of such a query.
 func Continuous(checkpoint time.Duration) Trigger {
-	if checkpoint <= 0 {
-		return Trigger{err: fmt.Errorf("trigger: a checkpoint interval of %s is not positive: give one such as a second", checkpoint)}
+	if checkpoint < time.Millisecond {
+		return Trigger{err: fmt.Errorf("trigger: a checkpoint interval of %s is too short: give one such as a second", checkpoint)}
 	}
 	return Trigger{set: func(w *sparkpb.WriteStreamOperationStart) {
 		w.Trigger = &sparkpb.WriteStreamOperationStart_ContinuousCheckpointInterval{ContinuousCheckpointInterval: interval(checkpoint)}

@@ -78,10 +78,8 @@ func (session *Session) awaitTermination(op *operation, q *Query, id *sparkpb.St
 	})
 }
 
+// awaitAnyTermination takes a timeout of 0, unlike the other.
 func (session *Session) awaitAnyTermination(op *operation, timeout *int64) error {
-	if timeout != nil && *timeout <= 0 {
-		return session.server.javaError("Timeout has to be positive", "java.lang.IllegalArgumentException", nil)
-	}
 	return op.wait(timeout, func(over bool) (bool, error) {
 		if session.ended == nil && !over {
 			return false, nil
