@@ -31,6 +31,7 @@ type Session struct {
 
 	mu       sync.Mutex
 	observed string // the server's own id of the session, once it has told it
+	streams  *Streams
 
 	closing sync.Once
 }
@@ -87,13 +88,14 @@ func (s *Session) Create(ctx context.Context) error {
 	})
 }
 
-// Close ends a session that was made by Open: its queries stop, and its id is spent. Of
-// any other session it only lets go of the connection. A bus that was opened by OpenBus
-// must be closed before.
+// Close removes the listeners, and ends a session that was made by Open: its queries stop, and
+// its id is spent. Any other session stays as it is, for its owner. A bus that was opened by
+// OpenBus must be closed before.
 func (s *Session) Close() (err error) {
 	s.closing.Do(func() {
+		err = s.unlisten()
 		if s.owned {
-			err = s.end()
+			err = errors.Join(err, s.end())
 		}
 		err = errors.Join(err, s.client.release(s.link))
 	})

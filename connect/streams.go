@@ -2,15 +2,31 @@ package connect
 
 import (
 	"context"
+	"sync"
 
 	"sparkbridge/connect/sparkpb"
+	"sparkbridge/listener"
 )
 
-// Streams are the queries of a session, whoever has started them.
-type Streams struct{ session *Session }
+// Streams are the queries of a session, whoever has started them. Its methods may be called by
+// several goroutines at once.
+type Streams struct {
+	session *Session
+	bus     *listener.Bus
+
+	mu    sync.Mutex
+	loops map[chan error]struct{} // told when the bus is lost
+}
 
 // Streams are the queries of the session.
-func (s *Session) Streams() *Streams { return &Streams{s} }
+func (s *Session) Streams() *Streams {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.streams == nil {
+		s.streams = newStreams(s)
+	}
+	return s.streams
+}
 
 // Active are the queries that run at the moment.
 func (s *Streams) Active(ctx context.Context) ([]*StreamingQuery, error) {

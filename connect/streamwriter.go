@@ -123,22 +123,32 @@ func (s *Session) startQuery(ctx context.Context, start *sparkpb.WriteStreamOper
 		op += " " + start.QueryName
 	}
 	var result *sparkpb.WriteStreamOperationStartResult
-	err := s.perform(ctx, op, planOf(&sparkpb.Command{CommandType: &sparkpb.Command_WriteStreamOperationStart{
-		WriteStreamOperationStart: start,
-	}}), func(frame *sparkpb.ExecutePlanResponse) {
-		if r := frame.GetWriteStreamOperationStartResult(); r != nil {
-			result = r
+	var started []byte
+	err := s.Streams().bus.Start(ctx, func(ctx context.Context) ([]byte, error) {
+		err := s.perform(ctx, op, planOf(&sparkpb.Command{CommandType: &sparkpb.Command_WriteStreamOperationStart{
+			WriteStreamOperationStart: start,
+		}}), func(frame *sparkpb.ExecutePlanResponse) {
+			if r := frame.GetWriteStreamOperationStartResult(); r != nil {
+				result = r
+			}
+		})
+		switch {
+		case err != nil:
+			return nil, err
+		case result == nil:
+			return nil, classify(op, errNoResult)
+		case result.QueryStartedEventJson != nil:
+			started = []byte(result.GetQueryStartedEventJson())
 		}
+		return started, nil
 	})
-	switch {
-	case err != nil:
+	if result == nil {
 		return nil, err
-	case result == nil:
-		return nil, classify(op, errNoResult)
 	}
-	q := &StreamingQuery{s: s, id: result.GetQueryId().GetId(), runID: result.GetQueryId().GetRunId(), name: result.GetName()}
-	if result.QueryStartedEventJson != nil {
-		q.started = []byte(result.GetQueryStartedEventJson())
+	if err != nil { // the query runs; only what is told of its start makes no sense
+		s.log.Warn("the start of a query cannot be told to the listeners", "query", result.GetName(), "err", err)
 	}
-	return q, nil
+	return &StreamingQuery{
+		s: s, id: result.GetQueryId().GetId(), runID: result.GetQueryId().GetRunId(), name: result.GetName(), started: started,
+	}, nil
 }
