@@ -3,7 +3,9 @@ package connect
 import (
 	"context"
 	"fmt"
+	"math"
 	"reflect"
+	"time"
 
 	"sparkbridge/connect/sparkpb"
 )
@@ -62,18 +64,21 @@ func literals(args []Arg) (map[string]*sparkpb.Expression_Literal, error) {
 
 func literal(value any) (*sparkpb.Expression_Literal, error) {
 	v := reflect.ValueOf(value)
+	_, duration := value.(time.Duration)
 	switch {
-	case !v.IsValid():
+	case !v.IsValid(), duration: // as a number it would be nanoseconds, which nobody means
 	case v.Kind() == reflect.String:
 		return &sparkpb.Expression_Literal{LiteralType: &sparkpb.Expression_Literal_String_{String_: v.String()}}, nil
 	case v.Kind() == reflect.Bool:
 		return &sparkpb.Expression_Literal{LiteralType: &sparkpb.Expression_Literal_Boolean{Boolean: v.Bool()}}, nil
 	case v.CanInt():
 		return &sparkpb.Expression_Literal{LiteralType: &sparkpb.Expression_Literal_Long{Long: v.Int()}}, nil
+	case v.CanUint() && v.Uint() <= math.MaxInt64:
+		return &sparkpb.Expression_Literal{LiteralType: &sparkpb.Expression_Literal_Long{Long: int64(v.Uint())}}, nil
 	case v.CanFloat():
 		return &sparkpb.Expression_Literal{LiteralType: &sparkpb.Expression_Literal_Double{Double: v.Float()}}, nil
 	}
-	return nil, fmt.Errorf("a value of type %T has no place in SQL here: give a string, a bool, an int or a float", value)
+	return nil, fmt.Errorf("a value of type %T has no place in SQL here: give a string, a bool or a number", value)
 }
 
 // IsStreaming says whether the rows are a stream.

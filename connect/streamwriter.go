@@ -83,11 +83,11 @@ func (w StreamWriter) Trigger(t Trigger) *StreamWriter {
 //
 // The same checkpoint under a query that runs already stops that one, without a word.
 func (w StreamWriter) Start(ctx context.Context) (*StreamingQuery, error) {
-	start := &sparkpb.WriteStreamOperationStart{}
-	if w.path != "" {
-		start.SinkDestination = &sparkpb.WriteStreamOperationStart_Path{Path: w.path}
+	start, err := w.command()
+	if err != nil {
+		return nil, err
 	}
-	return w.start(ctx, start)
+	return w.d.s.startQuery(ctx, start)
 }
 
 // ToTable starts the query as Start does. It writes to a table of the catalog, which is
@@ -99,21 +99,34 @@ func (w StreamWriter) ToTable(ctx context.Context, name string) (*StreamingQuery
 	if w.path != "" {
 		return nil, errors.New("to table: the writer has a path, which a table has itself: drop Path, or use Start")
 	}
-	return w.start(ctx, &sparkpb.WriteStreamOperationStart{SinkDestination: &sparkpb.WriteStreamOperationStart_TableName{TableName: name}})
+	start, err := w.command()
+	if err != nil {
+		return nil, err
+	}
+	start.SinkDestination = &sparkpb.WriteStreamOperationStart_TableName{TableName: name}
+	return w.d.s.startQuery(ctx, start)
 }
 
-func (w StreamWriter) start(ctx context.Context, start *sparkpb.WriteStreamOperationStart) (*StreamingQuery, error) {
+// command is what Start asks for.
+func (w StreamWriter) command() (*sparkpb.WriteStreamOperationStart, error) {
 	if err := errors.Join(w.d.err, w.options.err, w.trigger.err); err != nil {
 		return nil, err
 	}
-	start.Input = w.d.relation
-	start.Format, start.Options = w.format, w.options.values
-	start.PartitioningColumnNames = w.partition
-	start.QueryName, start.OutputMode = w.name, string(w.mode)
+	start := &sparkpb.WriteStreamOperationStart{
+		Input:                   w.d.relation,
+		Format:                  w.format,
+		Options:                 w.options.values,
+		PartitioningColumnNames: w.partition,
+		QueryName:               w.name,
+		OutputMode:              string(w.mode),
+	}
+	if w.path != "" {
+		start.SinkDestination = &sparkpb.WriteStreamOperationStart_Path{Path: w.path}
+	}
 	if w.trigger.set != nil {
 		w.trigger.set(start)
 	}
-	return w.d.s.startQuery(ctx, start)
+	return start, nil
 }
 
 // startQuery starts a query exactly once.
