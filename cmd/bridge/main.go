@@ -57,7 +57,7 @@ func rootCommand(run runner) *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w: see %s --help", err, cmd.CommandPath())
 	})
-	root.AddCommand(runCommand(run), tailCommand(), checkCommand(), dlqCommand(), replayCommand(), journalCommand(), schemaCommand(), versionCommand())
+	root.AddCommand(runCommand(run), tailCommand(), queryCommand(), checkCommand(), dlqCommand(), replayCommand(), journalCommand(), schemaCommand(), versionCommand())
 	return root
 }
 
