@@ -46,12 +46,11 @@ func rootCommand(run runner) *cobra.Command {
 		Short: "Carries the events of Spark's streaming queries to NATS, Kafka and webhooks",
 		Long: "bridge holds the listener bus of Spark Connect sessions, keeps every event of their\n" +
 			"streaming queries in a journal, and carries it to NATS, Kafka and webhooks.",
-		Version:                    version(),
-		SilenceErrors:              true, // execute prints them, on one line
-		SilenceUsage:               true,
-		SuggestionsMinimumDistance: 2,
-		Args:                       noCommand,
-		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Version:       version(),
+		SilenceErrors: true, // execute prints them, on one line
+		SilenceUsage:  true,
+		Args:          noCommand,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetVersionTemplate("bridge {{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
@@ -66,7 +65,8 @@ func noCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	advice := "see bridge --help"
+	advice := "see " + cmd.CommandPath() + " --help"
+	cmd.SuggestionsMinimumDistance = 2
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 		advice = "did you mean " + near[0] + "?"
 	}

@@ -73,7 +73,13 @@ func (q *query) run(cmd *cobra.Command, work func(context.Context, *console.Cons
 		log.Format = configs.LogText
 	}
 	q.server.Client = connect.NewClient(connect.ClientOptions{Log: newLogger(c.Err(), log), Version: version()})
-	err := untilSignal(stopGrace, func(ctx context.Context) error { return work(ctx, c) })
+	err := untilSignal(stopGrace, func(ctx context.Context) error {
+		err := work(ctx, c)
+		if errors.Is(err, context.Canceled) {
+			return errors.New("interrupted before Spark had answered")
+		}
+		return err
+	})
 	c.Trace(err)
 	if errors.As(err, new(*connect.RemoteError)) || errors.Is(err, connect.ErrUnauthenticated) || errors.Is(err, connect.ErrBadID) {
 		return usageError{err}

@@ -20,7 +20,7 @@ func (q *query) await() *cobra.Command {
 			"query runs on if the waiting ends. Without a query it waits for any of the session; one that has ended earlier\n" +
 			"counts until bridge query reset.",
 		Example: "  bridge query await orders --timeout '10 minutes'",
-		Args: func(cmd *cobra.Command, args []string) error {
+		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return errors.New("bridge query await takes one query at most: bridge query list shows them")
 			}

@@ -30,7 +30,7 @@ func (c *Console) await(ctx context.Context, q *connect.StreamingQuery, limit ti
 	case ctx.Err() != nil:
 		return c.left(q)
 	case bounded.Err() != nil:
-		return errors.Join(c.ended(ctx, q, true, nil), fmt.Errorf("%s still runs after %s", label(q), limit))
+		return errors.Join(c.standing(ctx, q, true, nil), fmt.Errorf("%s still runs after %s", label(q), limit))
 	}
 	return err
 }
@@ -43,24 +43,15 @@ func over(err error) bool {
 // outcome tells how a run has ended; that it has failed is an error.
 func (c *Console) outcome(ctx context.Context, q *connect.StreamingQuery, err error) error {
 	var failed *connect.QueryError
-	errors.As(err, &failed)
-	if err := c.ended(ctx, q, false, failed); err != nil || failed == nil {
-		return err
+	if errors.As(err, &failed) {
+		return errors.Join(c.standing(ctx, q, false, failed), failedError{failed})
 	}
-	return failedError{failed}
-}
-
-// ended prints where a run is at the end of a wait.
-func (c *Console) ended(ctx context.Context, q *connect.StreamingQuery, active bool, failed *connect.QueryError) error {
-	if !c.JSON && (active || failed != nil) {
-		return nil // the error says it
+	if c.JSON {
+		return c.standing(ctx, q, false, nil)
 	}
 	last, err := q.LastProgress(ctx)
 	if err != nil {
 		return err
-	}
-	if c.JSON {
-		return c.line(endDocument{instanceOf(q), active, failureOf(failed), raw(last)})
 	}
 	after := "without a batch"
 	if last != nil {
@@ -68,6 +59,18 @@ func (c *Console) ended(ctx context.Context, q *connect.StreamingQuery, active b
 	}
 	_, err = fmt.Fprintf(c.out, "%s has ended, %s\n", label(q), after)
 	return err
+}
+
+// standing tells programs where a run is at the end of a wait; people read the error.
+func (c *Console) standing(ctx context.Context, q *connect.StreamingQuery, active bool, failed *connect.QueryError) error {
+	if !c.JSON {
+		return nil
+	}
+	last, err := q.LastProgress(ctx)
+	if err != nil {
+		return err
+	}
+	return c.line(endDocument{instanceOf(q), active, failureOf(failed), raw(last)})
 }
 
 // failedError is a query that has failed, with the class that Spark gives it.

@@ -52,17 +52,23 @@ func (c *Console) Recent(ctx context.Context, s *connect.Session, name string) e
 }
 
 // Follow shows each batch of a query as it comes, beginning with the last one, or with all
-// that Spark keeps, until the query has ended. That it has failed is an error.
+// that Spark keeps, until the query or ctx has ended. That the query has failed is an error.
 func (c *Console) Follow(ctx context.Context, s *connect.Session, name string, recent bool) error {
 	q, err := find(ctx, s, name)
 	if err != nil {
 		return err
 	}
-	f := follower{q: q, all: recent}
+	if err := c.follow(ctx, follower{q: q, all: recent}); ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+func (c *Console) follow(ctx context.Context, f follower) error {
 	next := time.NewTicker(glance)
 	defer next.Stop()
 	for {
-		active, err := q.IsActive(ctx)
+		active, err := f.q.IsActive(ctx)
 		if err != nil {
 			return err
 		}
@@ -74,7 +80,7 @@ func (c *Console) Follow(ctx context.Context, s *connect.Session, name string, r
 			return err
 		}
 		if !active {
-			return c.closing(ctx, q)
+			return c.closing(ctx, f.q)
 		}
 		select {
 		case <-next.C:
