@@ -47,11 +47,35 @@ func Configure(ctx context.Context, s *connect.Session, conf map[string]configs.
 // the query stays. Where SQL is over views these have names of their own while
 // it is started, so that they take the place of no other view or table.
 func Start(ctx context.Context, s *connect.Session, q *configs.Query) (*connect.StreamingQuery, error) {
+	return StartAround(ctx, s, q, func(ctx context.Context, start func(context.Context) ([]byte, error)) error {
+		_, err := start(ctx)
+		return err
+	})
+}
+
+// Around runs the start itself, which returns Spark's started event, or nil where Spark
+// told none; listener.Admission.Start is one.
+type Around func(ctx context.Context, start func(context.Context) (told []byte, err error)) error
+
+// StartAround is Start with something around the moment of the start. A query that is
+// returned beside an error runs, and the error is that of around.
+func StartAround(ctx context.Context, s *connect.Session, q *configs.Query, around Around) (*connect.StreamingQuery, error) {
 	rows, tidy, err := frame(ctx, s, q)
 	defer tidy(ctx)
 	if err != nil {
 		return nil, err
 	}
+	var started *connect.StreamingQuery
+	err = around(ctx, func(ctx context.Context) (told []byte, err error) {
+		if started, err = write(ctx, rows, q); err != nil {
+			return nil, err
+		}
+		return started.Started(), nil
+	})
+	return started, err
+}
+
+func write(ctx context.Context, rows *connect.DataFrame, q *configs.Query) (*connect.StreamingQuery, error) {
 	w := writer(rows, q)
 	if q.Output.Table != "" {
 		return w.ToTable(ctx, q.Output.Table)
