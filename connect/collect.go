@@ -58,7 +58,7 @@ func (d *DataFrame) texts(ctx context.Context, op string) ([]string, error) {
 			texts, broken = appendTexts(texts, batch.GetData())
 		}
 	})
-	if e, ok := errors.AsType[*Error](err); ok && e.Class == "" && strings.Contains(e.Message, "writeStream.start()") {
+	if e, ok := errors.AsType[*Error](err); ok && e.bySpark && strings.Contains(e.Message, "writeStream.start()") {
 		return nil, fmt.Errorf("%s: %w", op, errStream)
 	}
 	if err == nil && broken != nil {
