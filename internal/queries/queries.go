@@ -133,23 +133,9 @@ func frame(ctx context.Context, s *connect.Session, q *configs.Query) (rows *con
 	}
 	rows, err = s.SQL(ctx, over(prefix, names, string(q.SQL)))
 	if err != nil {
-		return nil, tidy, fmt.Errorf("sql: %w", err)
+		return nil, tidy, err
 	}
 	return rows, tidy, nil
-}
-
-// over is SQL in which views have the names that it calls them. Its lines stay the same ones,
-// for the positions in Spark's errors.
-func over(prefix string, names []string, sql string) string {
-	if len(names) == 0 {
-		return sql
-	}
-	with := make([]string, 0, len(names))
-	for _, name := range names {
-		with = append(with, fmt.Sprintf("%s AS (SELECT * FROM %s%s)", name, prefix, name))
-	}
-	// A comment may end the text, and a semicolon does no harm elsewhere.
-	return "WITH " + strings.Join(with, ", ") + " (" + strings.TrimRight(sql, "; \t\r\n") + "\n)"
 }
 
 // read is the stream of a view.

@@ -93,7 +93,7 @@ func TestAQueryOverViews(t *testing.T) {
 	if r := mark.GetInput().GetRead(); mark.GetEventTime() != "ts" || mark.GetDelayThreshold() != "600000 milliseconds" || !r.GetIsStreaming() || r.GetDataSource().GetFormat() != "kafka" || r.GetDataSource().GetOptions()["subscribe"] != "o" {
 		t.Errorf("raw reads %v", mark)
 	}
-	want := "WITH prices AS (SELECT * FROM " + prefix + "prices), raw AS (SELECT * FROM " + prefix + "raw) (SELECT *\nFROM raw JOIN prices -- all\n)"
+	want := "WITH prices AS (SELECT * FROM " + prefix + "prices), raw AS (SELECT * FROM " + prefix + "raw)(SELECT *\nFROM raw JOIN prices -- all;\n\n)"
 	if got := w.commands[2].GetSqlCommand().GetSql(); got != want {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
@@ -151,6 +151,30 @@ func TestARefusedStartLeavesNothing(t *testing.T) {
 	}
 	if dropped != 2 {
 		t.Errorf("%d views were dropped: %v", dropped, w.commands)
+	}
+}
+
+// What ends a statement has no place in brackets; what a text or a comment holds is left alone.
+func TestSemicolonsBehindAQuery(t *testing.T) {
+	for sql, want := range map[string]string{
+		"SELECT 1":                         "SELECT 1",
+		"SELECT 1;":                        "SELECT 1 ",
+		"SELECT 1 ; ;\n":                   "SELECT 1    \n",
+		"SELECT 1; -- all;":                "SELECT 1  -- all;",
+		"SELECT 1; /* ; */ ;":              "SELECT 1  /* ; */  ",
+		"SELECT ';' -- it's;\n;":           "SELECT ';' -- it's;\n ",
+		`SELECT 'a\';' , "b;", ` + "`c;`;": `SELECT 'a\';' , "b;", ` + "`c;` ",
+		"SELECT 1; SELECT 2":               "SELECT 1; SELECT 2", // which Spark refuses
+		"SELECT 'a;":                       "SELECT 'a;",
+		"/* ;":                             "/* ;",
+		"SELECT 'a' /* x */ ;--":           "SELECT 'a' /* x */  --",
+	} {
+		if got := unended(sql); got != want {
+			t.Errorf("%q becomes %q, want %q", sql, got, want)
+		}
+	}
+	if got := over("p_", nil, "SELECT 1;"); got != "(SELECT 1 \n)" {
+		t.Errorf("without views: %q", got)
 	}
 }
 
