@@ -28,7 +28,7 @@ func TestAwait(t *testing.T) {
 				inWorld(t, func(t *testing.T, w *world) {
 					w.JSON = asJSON
 					w.job.Change(ordersRun, func(q *connecttest.Query) { q.Recent = []string{batch(1, "")} })
-					time.AfterFunc(time.Hour, func() { w.ends(c.message) })
+					time.AfterFunc(10*time.Minute, func() { w.ends(c.message) })
 					fails(t, w.Await(t.Context(), w.session, "orders", 0), c.fails)
 					if asJSON {
 						w.document(t, c.document+`,"lastProgress":`+batch(1, "")+"}")
@@ -98,11 +98,11 @@ func TestAwaitAnyAndReset(t *testing.T) {
 func TestDrain(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.job.Change(ordersRun, func(q *connecttest.Query) { q.DataAvailable = true })
-		time.AfterFunc(15*time.Second, func() {
-			w.job.Change(ordersRun, func(q *connecttest.Query) {
-				q.DataAvailable, q.Idle, q.Status = false, true, "Waiting for next trigger"
-				q.Recent = append(q.Recent, batch(2, ""))
-			})
+		time.AfterFunc(12500*time.Millisecond, func() {
+			w.job.Change(ordersRun, func(q *connecttest.Query) { q.Recent = append(q.Recent, batch(2, "")) })
+		})
+		time.AfterFunc(15500*time.Millisecond, func() {
+			w.job.Change(ordersRun, func(q *connecttest.Query) { q.DataAvailable, q.Idle, q.Status = false, true, "Waiting for next trigger" })
 		})
 		fails(t, w.Drain(t.Context(), w.session, "orders", 0), "")
 		w.shows(t, "orders has ended, with batch 2, 5 rows, 5.0/s in, -/s out, 312 ms\n",
