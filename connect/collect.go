@@ -58,13 +58,18 @@ func (d *DataFrame) texts(ctx context.Context, op string) ([]string, error) {
 			texts, broken = appendTexts(texts, batch.GetData())
 		}
 	})
-	if e, ok := errors.AsType[*Error](err); ok && e.bySpark && strings.Contains(e.Message, "writeStream.start()") {
+	if e, ok := errors.AsType[*Error](err); ok && e.ofStream() {
 		return nil, fmt.Errorf("%s: %w", op, errStream)
 	}
 	if err == nil && broken != nil {
 		err = fmt.Errorf("%s: read arrow batch: %w", op, broken)
 	}
 	return texts, err
+}
+
+// ofStream says that Spark was asked to compute a stream as if it had an end.
+func (e *Error) ofStream() bool {
+	return e.bySpark && strings.Contains(e.Message, "writeStream.start()")
 }
 
 func appendTexts(texts []string, data []byte) ([]string, error) {

@@ -2,6 +2,7 @@ package connect
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"reflect"
@@ -35,6 +36,9 @@ func (s *Session) SQL(ctx context.Context, query string, args ...Arg) (*DataFram
 			result = r.GetRelation()
 		}
 	})
+	if e, refused := errors.AsType[*Error](err); refused && e.ofStream() {
+		return s.streamingSQL(ctx, &sparkpb.SQL{Query: query, Args: values}, err)
+	}
 	switch {
 	case err != nil:
 		return nil, err
@@ -42,6 +46,16 @@ func (s *Session) SQL(ctx context.Context, query string, args ...Arg) (*DataFram
 		return nil, classify("run sql", errNoResult)
 	}
 	return &DataFrame{s: s, relation: result}, nil
+}
+
+// streamingSQL is a query over a stream in Spark 3.5, which computes what it should
+// only describe. Of any other statement the refusal stands.
+func (s *Session) streamingSQL(ctx context.Context, query *sparkpb.SQL, refusal error) (*DataFrame, error) {
+	d := s.frame(&sparkpb.Relation{RelType: &sparkpb.Relation_Sql{Sql: query}}, nil)
+	if streaming, err := d.IsStreaming(ctx); err != nil || !streaming {
+		return nil, refusal
+	}
+	return d, nil
 }
 
 func literals(args []Arg) (map[string]*sparkpb.Expression_Literal, error) {
