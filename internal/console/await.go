@@ -73,7 +73,8 @@ func (c *Console) standing(ctx context.Context, q *connect.StreamingQuery, activ
 	return c.line(endDocument{instanceOf(q), active, failureOf(failed), raw(last)})
 }
 
-// failedError is a query that has failed, with the class that Spark gives it.
+// failedError is a query that has failed, with Spark's class and message. What Spark says of
+// the state of the query, its plan among it, is left to bridge query exception.
 type failedError struct{ query *connect.QueryError }
 
 func (e failedError) Error() string {
@@ -81,10 +82,11 @@ func (e failedError) Error() string {
 	if name == "" {
 		name = e.query.QueryID
 	}
-	if strings.HasPrefix(e.query.Message, "["+e.query.ErrorClass) {
-		return fmt.Sprintf("query %s failed: %s", name, e.query.Message)
+	said, _, _ := strings.Cut(e.query.Message, "\n=== Streaming Query ===")
+	if class, rest, found := strings.Cut(said, ": "); found && strings.HasPrefix(rest, "[") && !strings.ContainsAny(class, " [") {
+		said = rest // without Java's class, where Spark's own follows
 	}
-	return fmt.Sprintf("query %s failed: [%s] %s", name, e.query.ErrorClass, e.query.Message)
+	return fmt.Sprintf("query %s failed (%s): %s", name, e.query.ErrorClass, said)
 }
 
 func (e failedError) Unwrap() error { return e.query }

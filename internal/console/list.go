@@ -12,6 +12,9 @@ import (
 	"sparkbridge/listener"
 )
 
+// longestStatus is how many characters of what a query does are listed.
+const longestStatus = 48
+
 // List shows the queries that run in a session.
 func (c *Console) List(ctx context.Context, s *connect.Session) error {
 	active, err := s.Streams().Active(ctx)
@@ -51,7 +54,7 @@ func (c *Console) row(q *connect.StreamingQuery, status connect.Status, last *li
 	if name == "" {
 		name = "-"
 	}
-	return strings.Join([]string{name, lines.OneLine(status.Message), batch, at, in, out, q.ID(), q.RunID()}, "\t")
+	return strings.Join([]string{name, lines.Cut(lines.OneLine(status.Message), longestStatus), batch, at, in, out, q.ID(), q.RunID()}, "\t")
 }
 
 // Status shows what one query does.

@@ -118,7 +118,7 @@ func TestFollow(t *testing.T) {
 				want, ended := "", "orders has ended\n"
 				if c.fails != "" {
 					ended = ""
-					c.fails = "query orders failed: [STREAM_FAILED] " + c.fails
+					c.fails = "query orders failed (STREAM_FAILED): " + c.fails
 				}
 				fails(t, err, c.fails)
 				if c.recent {

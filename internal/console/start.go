@@ -57,7 +57,11 @@ func (c *Console) started(q *connect.StreamingQuery) error {
 	if c.JSON {
 		return c.line(instanceOf(q))
 	}
-	_, err := fmt.Fprintf(c.out, "%s runs, with id %s and run id %s\n", label(q), q.ID(), q.RunID())
+	name := "the query"
+	if q.Name() != "" {
+		name = label(q)
+	}
+	_, err := fmt.Fprintf(c.out, "%s runs, with id %s and run id %s\n", name, q.ID(), q.RunID())
 	return err
 }
 

@@ -41,7 +41,7 @@ func TestStartAndAwait(t *testing.T) {
 		time.AfterFunc(time.Minute, func() {
 			w.job.Change(w.run().RunID, func(q *connecttest.Query) { q.Stopped, q.Exception = true, "boom" })
 		})
-		fails(t, w.Start(t.Context(), w.place, ticks(), Start{Await: true}), "query ticks failed: [STREAM_FAILED] boom")
+		fails(t, w.Start(t.Context(), w.place, ticks(), Start{Await: true}), "query ticks failed (STREAM_FAILED): boom")
 		lines := strings.Split(strings.TrimSpace(w.out.String()), "\n")
 		var started, ended endDocument
 		if len(lines) != 2 || json.Unmarshal([]byte(lines[0]), &started) != nil || json.Unmarshal([]byte(lines[1]), &ended) != nil {

@@ -21,7 +21,7 @@ const (
 func TestAwait(t *testing.T) {
 	for name, c := range map[string]struct{ message, fails, says, document string }{
 		"ends":  {"", "", "orders has ended, with batch 1, 5 rows, 5.0/s in, -/s out, 312 ms\n", ended + "null"},
-		"fails": {"boom", "query orders failed: [STREAM_FAILED] boom", "", ended + boomFailed},
+		"fails": {"boom", "query orders failed (STREAM_FAILED): boom", "", ended + boomFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, asJSON := range []bool{false, true} {
@@ -87,7 +87,7 @@ func TestAwaitAnyAndReset(t *testing.T) {
 		time.AfterFunc(time.Minute, func() {
 			w.job.Change(otherRun, func(q *connecttest.Query) { q.Stopped, q.Exception = true, "boom" })
 		})
-		fails(t, w.AwaitAny(t.Context(), w.session, time.Hour), "query "+otherID+" failed: [STREAM_FAILED] boom")
+		fails(t, w.AwaitAny(t.Context(), w.session, time.Hour), "query "+otherID+" failed (STREAM_FAILED): boom")
 		w.document(t, `{"terminated":true,"id":"`+otherID+`","runId":"`+otherRun+`","exception":`+boomFailed+"}")
 		fails(t, w.Reset(t.Context(), w.session), "")
 		w.out.Reset()
@@ -139,8 +139,8 @@ func TestStop(t *testing.T) {
 // A failure brings its stack trace for who asks for it.
 func TestTrace(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		failed := failedError{&connect.QueryError{QueryID: ordersID, ErrorClass: "STREAM_FAILED", Message: "[STREAM_FAILED] boom", StackTrace: "at x\n"}}
-		fails(t, failed, "query "+ordersID+" failed: [STREAM_FAILED] boom")
+		failed := failedError{&connect.QueryError{QueryID: ordersID, ErrorClass: "STREAM_FAILED", Message: "org.apache.spark.X: [BOOM] no: more\nat all\n=== Streaming Query ===\nPlan", StackTrace: "at x\n"}}
+		fails(t, failed, "query "+ordersID+" failed (STREAM_FAILED): [BOOM] no: more\nat all")
 		w.Trace(failed)
 		w.shows(t, "", "")
 		w.StackTrace = true
@@ -162,8 +162,8 @@ func TestAwaitOnTerminal(t *testing.T) {
 		w.document(t, ended+`null,"lastProgress":`+batch(1, watermark)+"}")
 		said := w.err.String()
 		for _, want := range []string{
-			"orders  0s  batch 1, 5 rows, 5.0/s in, -/s out, 312 ms, 10…\n  Processing new data",
-			"\r\x1b[K\x1b[1A\x1b[Korders  2s  ",
+			"orders: batch 1, 5 rows, 5.0/s in, -/s out, 312 ms, 10 in…\n  Processing new data (0s)",
+			"\n  Processing new data (0s)\r\x1b[K\x1b[1A\x1b[Korders: ", "(2s)",
 		} {
 			if !strings.Contains(said, want) {
 				t.Errorf("the terminal was told %q, without %q", said, want)

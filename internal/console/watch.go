@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"sparkbridge/connect"
-	"sparkbridge/internal/lines"
 	"sparkbridge/listener"
 )
 
@@ -43,10 +42,10 @@ func (c *Console) watch(ctx context.Context, q *connect.StreamingQuery) {
 		if err == nil {
 			var last *listener.QueryProgress
 			if last, err = q.LastProgress(ctx); err == nil {
-				comes := c.state(status, last)
+				comes := c.state(last)
 				switch {
 				case c.screen != nil:
-					c.screen.show(fmt.Sprintf("%s  %s  %s", label(q), elapsed(time.Since(began)), comes), "  "+status.Message)
+					c.screen.show(label(q)+": "+comes, fmt.Sprintf("  %s (%s)", status.Message, elapsed(time.Since(began))))
 				case comes != told && time.Since(said) >= calm:
 					c.note("%s: %s", label(q), comes)
 					said, told = time.Now(), comes
@@ -65,9 +64,9 @@ func (c *Console) watch(ctx context.Context, q *connect.StreamingQuery) {
 }
 
 // state is how far a run is, on one line.
-func (c *Console) state(status connect.Status, last *listener.QueryProgress) string {
+func (c *Console) state(last *listener.QueryProgress) string {
 	if last == nil {
-		return lines.OneLine(status.Message)
+		return "no batch yet"
 	}
 	return c.batch(last)
 }
