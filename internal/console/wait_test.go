@@ -102,7 +102,9 @@ func TestDrain(t *testing.T) {
 			w.job.Change(ordersRun, func(q *connecttest.Query) { q.Recent = append(q.Recent, batch(2, "")) })
 		})
 		time.AfterFunc(15500*time.Millisecond, func() {
-			w.job.Change(ordersRun, func(q *connecttest.Query) { q.DataAvailable, q.Idle, q.Status = false, true, "Waiting for next trigger" })
+			w.job.Change(ordersRun, func(q *connecttest.Query) {
+				q.DataAvailable, q.Idle, q.Status = false, true, "Waiting for next trigger"
+			})
 		})
 		fails(t, w.Drain(t.Context(), w.session, "orders", 0), "")
 		w.shows(t, "orders has ended, with batch 2, 5 rows, 5.0/s in, -/s out, 312 ms\n",
