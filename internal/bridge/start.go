@@ -83,7 +83,7 @@ func (s *source) prepare(ctx context.Context) (prepared bool, err error) {
 	case err == nil:
 		s.starter.prepare()
 		return true, nil
-	case ended(ctx), ofSession(err):
+	case ended(ctx), leftOpen(err):
 		return false, err
 	}
 	for _, i := range s.starter.waiting() {
@@ -103,7 +103,7 @@ func (s *source) startQuery(ctx context.Context, i int) error {
 		if err != nil {
 			s.log.Warn("spark's own word of the start cannot be read; the start is inferred", "query", q.Name(), "err", err)
 		}
-	case ended(ctx), ofSession(err):
+	case ended(ctx), leftOpen(err):
 		return err
 	case s.runs(ctx, s.cfg.Queries[i].Name): // somebody else was faster
 		s.leaveAlone(i)
@@ -129,8 +129,16 @@ func (s *source) refused(i int, err error) {
 		"query", s.cfg.Queries[i].Name, "err", redact.Text(err.Error()))
 }
 
-// ofSession says that an answer is about the session or the token, not about a query.
-func ofSession(err error) bool {
-	return errors.Is(err, connect.ErrSessionNotFound) || errors.Is(err, connect.ErrSessionChanged) ||
-		errors.Is(err, connect.ErrSessionClosed) || errors.Is(err, connect.ErrUnauthenticated)
+// leftOpen says that an answer leaves open what became of a query: it is about the session, the token,
+// or an operation that Spark has forgotten while it could not be reached.
+func leftOpen(err error) bool {
+	for _, about := range []error{
+		connect.ErrSessionNotFound, connect.ErrSessionChanged, connect.ErrSessionClosed, connect.ErrUnauthenticated,
+		connect.ErrOperationNotFound, connect.ErrOperationAbandoned, connect.ErrPositionLost,
+	} {
+		if errors.Is(err, about) {
+			return true
+		}
+	}
+	return false
 }

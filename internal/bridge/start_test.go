@@ -200,6 +200,44 @@ func TestARefusedQueryIsToldOnce(t *testing.T) {
 	})
 }
 
+// A start of which it is not known what became is neither given up nor repeated blindly: Spark is
+// asked what runs.
+func TestAStartThatSparkHasForgotten(t *testing.T) {
+	for name, reached := range map[string]bool{"it was begun": true, "it was not": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, connecttest.Options{})
+				w.source.Queries = []configs.Query{configured("a")}
+				s := w.job()
+				forgotten, tries := w.spark.Error("INVALID_HANDLE.OPERATION_NOT_FOUND", "gone"), 0
+				s.Refuse(func(c *sparkpb.Command) error {
+					if c.GetWriteStreamOperationStart() == nil {
+						return nil
+					}
+					if tries++; tries > 1 {
+						return nil
+					}
+					if reached {
+						go s.SetQueries(connecttest.Query{ID: "q-1", RunID: "r-1", Name: "a"})
+					}
+					return forgotten
+				})
+				w.start()
+				after(time.Hour)
+				if reached {
+					w.want("starts", w.starts(), "a running")
+				} else {
+					w.want("starts", w.starts(), "a started")
+				}
+				if got := w.runsOf("a"); len(got) != 1 {
+					t.Errorf("the runs are %+v", got)
+				}
+				w.halt()
+			})
+		})
+	}
+}
+
 // Without what prepares them, queries are not started: they would run otherwise than was meant.
 func TestNoQueryIsStartedInASessionThatIsNotPrepared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
