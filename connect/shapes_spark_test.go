@@ -78,22 +78,6 @@ func is(t *testing.T, what string, got []string, want ...string) {
 	}
 }
 
-func TestShapesOnSpark(t *testing.T) {
-	for _, version := range []string{"4.2", "4.0", "3.5"} {
-		t.Run(version, func(t *testing.T) {
-			r := startReal(t, version, "")
-			t.Run("windows", func(t *testing.T) { windows(t, r.open(t)) })
-			t.Run("duplicates", func(t *testing.T) { duplicates(t, r.open(t)) })
-			t.Run("views and metrics", func(t *testing.T) { viewsAndMetrics(t, r.open(t)) })
-			t.Run("sinks", func(t *testing.T) { sinks(t, r.open(t)) })
-			t.Run("triggers", func(t *testing.T) { triggers(t, r.open(t)) })
-			t.Run("refused", func(t *testing.T) { refusedElsewhere(t, r.open(t), version) })
-			t.Run("interrupted", func(t *testing.T) { interrupted(t, r, r.open(t)) })
-			t.Run("nobody", func(t *testing.T) { nobody(t, r) })
-		})
-	}
-}
-
 func windows(t *testing.T, s *Session) {
 	d := wordsOf(t, s).WithWatermark("ts", "10 minutes")
 	is(t, "windows", inMemory(t, s, d.GroupBy("window(ts, '5 minutes')", "word").Agg("sum(n) AS n").

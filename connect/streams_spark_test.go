@@ -39,6 +39,14 @@ func TestStreamsOnSpark(t *testing.T) {
 			t.Run("sql", func(t *testing.T) { sqlWithArgs(t, r.open(t)) })
 			t.Run("settings", func(t *testing.T) { settings(t, r.open(t)) })
 			t.Run("refused", func(t *testing.T) { refusedStarts(t, r.open(t), version) })
+			t.Run("refused elsewhere", func(t *testing.T) { refusedElsewhere(t, r.open(t), version) })
+			t.Run("windows", func(t *testing.T) { windows(t, r.open(t)) })
+			t.Run("duplicates", func(t *testing.T) { duplicates(t, r.open(t)) })
+			t.Run("views and metrics", func(t *testing.T) { viewsAndMetrics(t, r.open(t)) })
+			t.Run("sinks", func(t *testing.T) { sinks(t, r.open(t)) })
+			t.Run("triggers", func(t *testing.T) { triggers(t, r.open(t)) })
+			t.Run("interrupted", func(t *testing.T) { interrupted(t, r, r.open(t)) })
+			t.Run("nobody", func(t *testing.T) { nobody(t, r) })
 		})
 	}
 }
