@@ -59,6 +59,10 @@ type Source struct {
 	DetachWhenIdle time.Duration `yaml:"detach_when_idle" default:"0s" doc:"Let go of a session that has had no active query for so long, so that Spark can close it; 0s never does."`
 
 	Labels map[string]string `yaml:"labels" doc:"What else there is to say of the source, by names of your own; for templates and metrics."`
+
+	Conf    map[string]Setting `yaml:"conf" example:"{spark.sql.shuffle.partitions: 8}" doc:"Settings of the session, made before setup and queries. They hold for all that the job does in it from then on."`
+	Setup   []SparkText        `yaml:"setup" example:"[CREATE TABLE IF NOT EXISTS t (id INT) USING delta]" doc:"SQL statements that are run in their order before queries are started. They must bear being run again: that is done at each start of the bridge that finds a query not running."`
+	Queries []Query            `yaml:"queries" doc:"Streaming queries to start in the session, once its events are followed; the bridge then attaches at once. They go on when the bridge stops."`
 }
 
 // Mode says how a source follows its session.

@@ -183,6 +183,8 @@ func fits(tag string, want shape) bool {
 		return tag == "!!bool"
 	case shapeInt:
 		return tag == "!!int"
+	case shapeScalar:
+		return tag == "!!str" || tag == "!!int" || tag == "!!float" || tag == "!!bool" || tag == "!!timestamp"
 	case shapeSize:
 		return tag == "!!str" || tag == "!!int"
 	default:

@@ -65,7 +65,8 @@ const (
 	shapeSize
 	shapeList
 	shapeMapping
-	shapeMap // a mapping with keys of the user's own
+	shapeMap    // a mapping with keys of the user's own
+	shapeScalar // a text, or what could be written as one
 )
 
 var (
@@ -73,11 +74,14 @@ var (
 	sizeType     = reflect.TypeFor[Size]()
 	secretType   = reflect.TypeFor[Secret]()
 	remoteType   = reflect.TypeFor[ConnectionString]()
+	settingType  = reflect.TypeFor[Setting]()
 	textReader   = reflect.TypeFor[interface{ UnmarshalText([]byte) error }]()
 )
 
 func shapeOf(t reflect.Type) shape {
 	switch {
+	case t == settingType:
+		return shapeScalar
 	case t == durationType:
 		return shapeDuration
 	case t == sizeType:
@@ -103,6 +107,7 @@ func (s shape) wanted() string {
 	return [...]string{
 		"a text", "true or false", "a whole number", "a duration such as 5s or 1m", "a size such as 10GiB",
 		"a list (lines that start with - )", "a mapping (lines of key: value)", "a mapping (lines of key: value)",
+		"a text, a number, true or false",
 	}[s]
 }
 
@@ -110,7 +115,7 @@ func (s shape) wanted() string {
 // written where a list or a mapping with secrets belongs.
 func isSecret(t reflect.Type) bool {
 	t = itemType(t)
-	if t == secretType || t == remoteType {
+	if t == secretType || t == remoteType || t == settingType {
 		return true
 	}
 	return t.Kind() == reflect.Struct && shapeOf(t) == shapeMapping &&

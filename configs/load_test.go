@@ -101,9 +101,7 @@ func TestExampleHasEveryKey(t *testing.T) {
 	}
 	var visit func(typ reflect.Type, path string)
 	visit = func(typ reflect.Type, path string) {
-		for typ.Kind() == reflect.Pointer || typ.Kind() == reflect.Slice {
-			typ = typ.Elem()
-		}
+		typ = itemType(typ)
 		if typ.Kind() != reflect.Struct {
 			return
 		}
@@ -198,7 +196,7 @@ func FuzzParse(f *testing.F) {
 	for _, text := range []string{
 		good, "", "a", "- a", "[", "{", "a: &a [*a]", "&a a: *a", "sources: &s\n  - *s", "<<: {a: b}", "? [a]\n: b", "sources:\n\t- a",
 		"log: {level: ${A:-debug}}", "log: {level: \"${\"}", "log: !!binary aaa", "%YAML 1.1\n---\na", "a: 'x\n", "\xff", "sources: [[[[[[", "log: {format: '$$${A}$'}",
-		"journal: {max_age: 106751d24h, max_bytes: 9999999999999TiB}", "sinks: [{name: a, kafka: {brokers: [${A}]}}]",
+		"journal: {max_age: 106751d24h, max_bytes: 9999999999999TiB}", "sinks: [{name: a, kafka: {brokers: [${A}]}}]", withQueries("  conf: {a: 1}\n  queries: [{name: q, views: {v: {format: rate, options: {a: true}}}, output: {table: t, checkpoint: /c}, trigger: continuous 1s}]\n"),
 	} {
 		f.Add([]byte(text))
 	}

@@ -119,6 +119,8 @@ func (k key) form() node {
 		return n
 	case shapeMap:
 		return node{{"type", "object"}, {"additionalProperties", schemaOf(key{typ: k.typ.Elem()})}}
+	case shapeScalar:
+		return node{{"type", []string{"string", "number", "boolean"}}}
 	case shapeBool:
 		return orVariable(node{{"type", "boolean"}})
 	case shapeInt:

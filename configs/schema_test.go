@@ -43,6 +43,7 @@ func TestSchemaTakesWhatIsRight(t *testing.T) {
 	texts := []string{
 		good,
 		good + "journal: {max_bytes: 1048576, max_age: 1d12h}\n",
+		withQueries("  conf: {a: 1, b: true}\n  setup: [SELECT 1]\n  queries:\n  - {name: q, views: {v: {table: t, options: {x: 1.5}, watermark: {column: a, delay: 1 hour}}}, output: {format: memory}, trigger: continuous 1s}\n"),
 		strings.Replace(good, "sinks:", "    create_session: ${B}\n    poll_interval: ${T}\n    attach: ${E}\nsinks:", 1),
 	}
 	for _, name := range []string{"bridge.example.yaml", "bridge.minimal.yaml"} {
@@ -82,6 +83,9 @@ func TestSchemaRefusesWhatIsWrong(t *testing.T) {
 		"empty secret":     good + "http: {token: \"\"}\n",
 		"empty list item":  good + "  - {name: w, webhook: {url: https://h, secrets: [\"\"]}}\n",
 		"empty path":       strings.Replace(good, "nats: {", "nats: {creds_file: \"\", ", 1),
+		"no query name":    withQueries("  queries: [{views: {v: {format: rate}}, output: {format: memory}}]\n"),
+		"no output":        withQueries("  queries: [{name: q, views: {v: {format: rate}}}]\n"),
+		"odd option":       withQueries("  queries: [{name: q, views: {v: {format: rate, options: {a: [b]}}}, output: {format: memory}}]\n"),
 		"no destination":   strings.Replace(good, "    nats: {url: nats://localhost:4222}\n", "", 1),
 		"two destinations": good + "    webhook: {url: http://h}\n",
 	} {

@@ -15,6 +15,7 @@ import (
 func (c *Config) validate(p *problems) {
 	checkTags(p, reflect.ValueOf(c).Elem(), "")
 	c.checkSources(p)
+	c.checkQueries(p)
 	c.checkSinks(p)
 	c.HTTP.check(p)
 }

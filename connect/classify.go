@@ -51,7 +51,7 @@ func classify(op string, err error) *Error {
 	if e.Class == "" {
 		e.Class = classInMessage(e.Message, bySpark)
 	}
-	e.meaning = meanings[e.Class]
+	e.meaning, e.bySpark = meanings[e.Class], bySpark
 	switch {
 	case e.Class != "":
 		// Who else reads an operation may stop to; that is no answer about us.
@@ -104,6 +104,9 @@ func classInMessage(message string, bySpark bool) string {
 func tooLarge(e *Error) bool {
 	return e.Code == codes.ResourceExhausted && strings.HasPrefix(e.Message, "grpc: received message ") && strings.Contains(e.Message, "larger than max")
 }
+
+// unimplemented tells a server that does not know a method at all.
+func unimplemented(err error) bool { return status.Code(err) == codes.Unimplemented }
 
 // kindOf is what stays the same while one failure repeats: neither ids nor the
 // numbers of ports and bytes.

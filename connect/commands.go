@@ -8,11 +8,16 @@ import (
 )
 
 func (s *Session) addRequest(op string) *sparkpb.ExecutePlanRequest {
-	r := s.executeRequest(&sparkpb.Command{CommandType: &sparkpb.Command_StreamingQueryListenerBusCommand{
+	return s.reattachable(op, planOf(&sparkpb.Command{CommandType: &sparkpb.Command_StreamingQueryListenerBusCommand{
 		StreamingQueryListenerBusCommand: &sparkpb.StreamingQueryListenerBusCommand{
 			Command: &sparkpb.StreamingQueryListenerBusCommand_AddListenerBusListener{AddListenerBusListener: true},
 		},
-	}})
+	}}))
+}
+
+// reattachable runs a plan as an operation that outlives the connection.
+func (s *Session) reattachable(op string, plan *sparkpb.Plan) *sparkpb.ExecutePlanRequest {
+	r := s.executeRequest(plan)
 	r.OperationId = &op
 	r.RequestOptions = []*sparkpb.ExecutePlanRequest_RequestOption{{
 		RequestOption: &sparkpb.ExecutePlanRequest_RequestOption_ReattachOptions{

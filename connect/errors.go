@@ -53,14 +53,17 @@ type Error struct {
 	Code     codes.Code // of gRPC; INTERNAL for nearly everything that Spark says
 	Class    string     // Spark's error class, such as INVALID_HANDLE.SESSION_CLOSED; empty where it gave none
 	SQLState string     // differs between versions of Spark; for people only
-	Message  string     // cut by Spark at 2,048 characters
+	Message  string     // cut by Spark at 2,048 characters, except of a refused command
 	ErrorID  string     // by which Spark tells the rest, once
+	// StackTrace is Spark's, with the causes, where it was asked for: of a refused command.
+	StackTrace string
 	// RetryAfter is how long the server asked to wait, at least; 0 where it did not.
 	RetryAfter time.Duration
 
 	meaning   error
 	cause     error
 	definite  bool
+	bySpark   bool // Spark itself has answered, perhaps without a class
 	mayChange bool // the server has asked to try again
 }
 
@@ -86,6 +89,12 @@ func (e *Error) Unwrap() []error {
 // Definite says whether the server has answered: with an error class or by
 // refusing the token. Anything else is weather, and asking again may help.
 func (e *Error) Definite() bool { return e.definite && !e.mayChange }
+
+// answered says whether a command was answered. Of what a command is refused for, Spark
+// gives a class for a part only; that it is Spark that has refused it is enough.
+func (e *Error) answered() bool {
+	return e.Definite() || e.bySpark && !e.mayChange && !errors.Is(e.meaning, ErrDisconnected)
+}
 
 // IsDefinite says whether err holds a definite answer of the server.
 func IsDefinite(err error) bool {

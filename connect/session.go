@@ -2,10 +2,12 @@ package connect
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/google/uuid"
 	"google.golang.org/grpc"
@@ -24,9 +26,12 @@ type Session struct {
 	clientType string
 	log        *slog.Logger
 	notices    notices
+	owned      bool         // it was made by us, and ends with us
+	plans      atomic.Int64 // the last number that a relation was given
 
 	mu       sync.Mutex
 	observed string // the server's own id of the session, once it has told it
+	streams  *Streams
 
 	closing sync.Once
 }
@@ -83,16 +88,42 @@ func (s *Session) Create(ctx context.Context) error {
 	})
 }
 
-// Close lets go of the connection, after the bus on it was closed. The session
-// itself stays as it is.
+// Close removes the listeners, and ends a session that was made by Open: its queries stop, and
+// its id is spent. Any other session stays as it is, for its owner. A bus that was opened by
+// OpenBus must be closed before.
 func (s *Session) Close() (err error) {
-	s.closing.Do(func() { err = s.client.release(s.link) })
+	s.closing.Do(func() {
+		err = s.unlisten()
+		if s.owned {
+			err = errors.Join(err, s.end())
+		}
+		err = errors.Join(err, s.client.release(s.link))
+	})
+	return err
+}
+
+// demand makes a call in the session, which must be there, until Spark has answered it or
+// ctx ends; then the error is that of ctx. Whatever Spark refuses it for is an answer.
+func (s *Session) demand(ctx context.Context, op string, do func(context.Context, sparkpb.SparkConnectServiceClient) error) error {
+	err := s.askUntil(ctx, op, (*Error).answered, func(ctx context.Context, spark sparkpb.SparkConnectServiceClient) error {
+		if err := s.probe(ctx, spark); err != nil {
+			return err
+		}
+		return do(ctx, spark)
+	})
+	if e, ok := errors.AsType[*Error](err); ok {
+		return s.detailed(ctx, e)
+	}
 	return err
 }
 
 // ask makes a call until it is answered, definitely or well, or ctx ends; then the
 // error is that of ctx.
 func (s *Session) ask(ctx context.Context, op string, do func(context.Context, sparkpb.SparkConnectServiceClient) error) error {
+	return s.askUntil(ctx, op, (*Error).Definite, do)
+}
+
+func (s *Session) askUntil(ctx context.Context, op string, answered func(*Error) bool, do func(context.Context, sparkpb.SparkConnectServiceClient) error) error {
 	w, bound := newWaits(), callTime
 	for {
 		err := s.link.call(ctx, bound, do)
@@ -101,7 +132,7 @@ func (s *Session) ask(ctx context.Context, op string, do func(context.Context, s
 			return nil
 		}
 		e := classify(op, err)
-		if e.Definite() {
+		if answered(e) {
 			s.notices.over(op)
 			return e
 		}

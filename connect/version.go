@@ -21,13 +21,18 @@ func (s *Session) SparkVersion(ctx context.Context) (version string, err error) 
 
 // analyze asks for the version, which makes the session where it is missing.
 func (s *Session) analyze(ctx context.Context, spark sparkpb.SparkConnectServiceClient) (version string, err error) {
-	answer, err := spark.AnalyzePlan(s.outgoing(ctx), &sparkpb.AnalyzePlanRequest{
+	r := s.analyzeRequest()
+	r.Analyze = &sparkpb.AnalyzePlanRequest_SparkVersion_{SparkVersion: &sparkpb.AnalyzePlanRequest_SparkVersion{}}
+	answer, err := spark.AnalyzePlan(s.outgoing(ctx), r)
+	s.observe(answer.GetServerSideSessionId())
+	return answer.GetSparkVersion().GetVersion(), err
+}
+
+func (s *Session) analyzeRequest() *sparkpb.AnalyzePlanRequest {
+	return &sparkpb.AnalyzePlanRequest{
 		SessionId:                         s.ID(),
 		ClientObservedServerSideSessionId: s.observedID(),
 		UserContext:                       s.user(),
 		ClientType:                        &s.clientType,
-		Analyze:                           &sparkpb.AnalyzePlanRequest_SparkVersion_{SparkVersion: &sparkpb.AnalyzePlanRequest_SparkVersion{}},
-	})
-	s.observe(answer.GetServerSideSessionId())
-	return answer.GetSparkVersion().GetVersion(), err
+	}
 }

@@ -62,6 +62,7 @@ type Admission struct {
 	lives     map[string]*life
 
 	duplicates atomic.Uint64
+	starts     starts
 }
 
 // NewAdmission returns an admission that has seen nothing.

@@ -91,6 +91,20 @@ func (b *Bus) Add(ctx context.Context, l *Listener) error {
 	return nil
 }
 
+// Start runs start, which starts a query of the session and returns Spark's started event of
+// it, or nil. Where the bus is open, its listeners are told the event before any other of
+// the run. It may be called from a callback.
+func (b *Bus) Start(ctx context.Context, start func(context.Context) ([]byte, error)) error {
+	b.mu.Lock()
+	open := b.running != nil
+	b.mu.Unlock()
+	if !open {
+		_, err := start(ctx)
+		return err
+	}
+	return b.admission.Start(ctx, start)
+}
+
 // join adds a listener to a bus that is open; it reports false for one that is
 // not, or is closing.
 func (b *Bus) join(l *Listener) bool {

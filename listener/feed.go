@@ -124,14 +124,19 @@ func (f *Feed) Drain(ctx context.Context) error {
 	}
 }
 
-// step waits for one delivery, at most until the time to ask again.
+// step waits for one delivery, or for a start by this process, at most until the time to ask again.
 func (f *Feed) step(ctx context.Context, until time.Time) error {
-	waiting, cancel := context.WithDeadline(ctx, until)
+	timed, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
+	waiting, done := f.Admission.starts.waiting(timed)
+	defer done()
 	d, err := f.Stream.Next(waiting)
 	if err != nil {
-		if waiting.Err() != nil && errors.Is(err, waiting.Err()) {
-			return ctx.Err()
+		if waiting.Err() != nil && (errors.Is(err, waiting.Err()) || errors.Is(err, timed.Err())) {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return f.settle(ctx, nothing)
 		}
 		return err
 	}
@@ -140,6 +145,7 @@ func (f *Feed) step(ctx context.Context, until time.Time) error {
 
 // carry admits and delivers one delivery, and lets Spark forget it.
 func (f *Feed) carry(ctx context.Context, d Delivery) error {
+	f.hold(ctx, d)
 	if err := f.settle(ctx, func() []Event { return f.take(ctx, d) }); err != nil {
 		return err
 	}
@@ -151,7 +157,7 @@ func (f *Feed) carry(ctx context.Context, d Delivery) error {
 func (f *Feed) settle(ctx context.Context, admit func() []Event) error {
 	f.Admission.mu.Lock()
 	defer f.Admission.mu.Unlock()
-	events := admit()
+	events := append(f.begun(ctx), admit()...)
 	if len(events) == 0 {
 		return nil
 	}
@@ -161,6 +167,9 @@ func (f *Feed) settle(ctx context.Context, admit func() []Event) error {
 	}
 	return nil
 }
+
+// nothing admits nothing but the starts that every settling admits.
+func nothing() []Event { return nil }
 
 // take admits the events of a delivery, each after what belongs before it.
 func (f *Feed) take(ctx context.Context, d Delivery) []Event {

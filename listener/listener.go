@@ -9,6 +9,9 @@ type Listener struct {
 	OnQueryProgress   func(Event)
 	OnQueryIdle       func(Event)
 	OnQueryTerminated func(Event)
+	// OnOther is told what is none of these: batches that cannot be had (Gap), and events of
+	// a type that this version does not know (Unknown).
+	OnOther func(Event)
 }
 
 // callback returns what the listener wants called for a kind, nil for nothing.
@@ -23,6 +26,6 @@ func (l *Listener) callback(k Kind) func(Event) {
 	case Terminated:
 		return l.OnQueryTerminated
 	default:
-		return nil
+		return l.OnOther
 	}
 }

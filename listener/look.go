@@ -24,6 +24,7 @@ func (f *Feed) look(ctx context.Context) error {
 	if f.idle(queries) {
 		return ErrDetached
 	}
+	f.Admission.starts.wait(ctx) // what has just begun is told by its start
 	if err := f.settle(ctx, func() []Event {
 		f.Admission.names(queries)
 		var out []Event

@@ -40,6 +40,7 @@ func (f *Feed) Poll(ctx context.Context) error {
 		case isAnswer(err):
 			return err
 		case err == nil:
+			f.Admission.starts.wait(ctx)
 			if err := f.settle(ctx, func() []Event { return f.poll(ctx, queries, paces) }); err != nil {
 				return err
 			}
@@ -48,7 +49,7 @@ func (f *Feed) Poll(ctx context.Context) error {
 			}
 			next = nextDue(paces, time.Now().Add(wait))
 		}
-		if err := sleepUntil(ctx, next); err != nil {
+		if err := f.pause(ctx, next); err != nil {
 			return err
 		}
 	}
@@ -109,6 +110,16 @@ func nextDue(paces map[string]*pace, latest time.Time) time.Time {
 		}
 	}
 	return latest
+}
+
+// pause waits until a time, or until a start of this process is to be told.
+func (f *Feed) pause(ctx context.Context, until time.Time) error {
+	waiting, done := f.Admission.starts.waiting(ctx)
+	defer done()
+	if err := sleepUntil(waiting, until); err == nil || ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return f.settle(ctx, nothing)
 }
 
 func sleepUntil(ctx context.Context, at time.Time) error {

@@ -32,8 +32,9 @@ func checkCommand() *cobra.Command {
 			"filled in, variables expanded, secrets hidden. It exits 2 if the configuration is wrong, or names a file\n" +
 			"that cannot be used. It asks no server.\n\n" +
 			"With --connect it then asks Spark and each sink whether the bridge would work, and prints that instead.\n" +
-			"It takes no bus, creates no session, and sends and makes nothing. It exits 1 if something would not work\n" +
-			"now, and 2 if that has to be mended in the configuration, such as a token that is refused.",
+			"It takes no bus, creates no session (but one of its own, to plan the queries that the bridge is to start), and\n" +
+			"sends and makes nothing. It exits 1 if something would not work now, and 2 if that has to be mended in the\n" +
+			"configuration, such as a token that is refused.",
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.validate(cmd.Flags().Changed); err != nil {

@@ -46,17 +46,16 @@ func rootCommand(run runner) *cobra.Command {
 		Short: "Carries the events of Spark's streaming queries to NATS, Kafka and webhooks",
 		Long: "bridge holds the listener bus of Spark Connect sessions, keeps every event of their\n" +
 			"streaming queries in a journal, and carries it to NATS, Kafka and webhooks.",
-		Version:                    version(),
-		SilenceErrors:              true, // execute prints them, on one line
-		SilenceUsage:               true,
-		SuggestionsMinimumDistance: 2,
-		Args:                       noCommand,
-		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Version:       version(),
+		SilenceErrors: true, // execute prints them, on one line
+		SilenceUsage:  true,
+		Args:          noCommand,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetVersionTemplate("bridge {{.Version}}\n")
 	root.SetFlagErrorFunc(wrongFlag)
 	root.SetHelpCommand(helpCommand())
-	root.AddCommand(runCommand(run), tailCommand(), checkCommand(), dlqCommand(), replayCommand(), journalCommand(), schemaCommand(), versionCommand())
+	root.AddCommand(runCommand(run), tailCommand(), queryCommand(), checkCommand(), dlqCommand(), replayCommand(), journalCommand(), schemaCommand(), versionCommand())
 	completeStrictly(root)
 	return root
 }

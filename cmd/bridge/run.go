@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 )
@@ -32,6 +33,9 @@ func runCommand(run runner) *cobra.Command {
 			err = untilSignal(stopGrace, func(ctx context.Context) error {
 				return run(ctx, cfg, log, version())
 			})
+			if errors.Is(err, errLeft) {
+				err = fmt.Errorf("%w; what was under way is repeated at the next start", err)
+			}
 			return classified(err)
 		},
 	}

@@ -18,9 +18,12 @@ const stopGrace = 10 * time.Second
 // parents send theirs to the process and to its group.
 const echo = 500 * time.Millisecond
 
+// errLeft is work that did not end by itself.
+var errLeft = errors.New("ended")
+
 // untilSignal runs work until it ends or a signal asks to stop, which ends its
 // context. Work that is still busy after the grace, or at a second signal, is
-// left behind; the caller must then exit.
+// left behind, which is an errLeft; the caller must then exit.
 func untilSignal(grace time.Duration, work func(context.Context) error) error {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -49,9 +52,9 @@ func untilSignal(grace time.Duration, work func(context.Context) error) error {
 			if second == first && time.Since(asked) < echo {
 				continue
 			}
-			return fmt.Errorf("ended at once by a second signal (%s); what was under way is repeated at the next start", second)
+			return fmt.Errorf("%w at once by a second signal (%s)", errLeft, second)
 		case <-over:
-			return fmt.Errorf("not stopped within %s, so ended; what was under way is repeated at the next start", grace)
+			return fmt.Errorf("not stopped within %s, so %w", grace, errLeft)
 		}
 	}
 }

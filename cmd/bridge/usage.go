@@ -12,7 +12,7 @@ import (
 // groupCommand is a command that only has others below it.
 func groupCommand(use, short string) *cobra.Command {
 	return &cobra.Command{
-		Use: use, Short: short, Args: noCommand, SuggestionsMinimumDistance: 2,
+		Use: use, Short: short, Args: noCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 }
@@ -54,6 +54,7 @@ func noCommand(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	advice := "see " + cmd.CommandPath() + " --help"
+	cmd.SuggestionsMinimumDistance = 2
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 		advice = "did you mean " + near[0] + "?"
 	}
@@ -92,12 +93,20 @@ func wrongFlag(cmd *cobra.Command, err error) error {
 		err = fmt.Errorf("unknown flag %s", dashed(unknown))
 	case errors.As(err, &bare):
 		err = fmt.Errorf("%s needs a value", dashed(bare))
+	case errors.As(err, &invalid) && isInterval(invalid.GetFlag()):
+		return fmt.Errorf("--%s: %w", invalid.GetFlag().Name, invalid.Unwrap())
 	case errors.As(err, &invalid) && invalid.GetFlag().Value.Type() == "duration":
 		return fmt.Errorf("--%s %q is no duration: write for example 10s", invalid.GetFlag().Name, invalid.GetValue())
 	case errors.As(err, &invalid) && invalid.GetFlag().Value.Type() == "bool":
 		return fmt.Errorf("--%s %q is neither true nor false: give --%[1]s alone, or leave it out", invalid.GetFlag().Name, invalid.GetValue())
 	}
 	return fmt.Errorf("%w: see %s --help", err, cmd.CommandPath())
+}
+
+// isInterval says that a flag is read by us, who say what is wrong with it.
+func isInterval(flag *pflag.Flag) bool {
+	_, ok := flag.Value.(*interval)
+	return ok
 }
 
 // dashed is a flag as it was written.

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc"
 
 	"sparkbridge/connect/connecttest"
+	"sparkbridge/connect/sparkpb"
 )
 
 const queryName = "orders"
@@ -47,6 +48,18 @@ func (p played) produce(t *testing.T, c *client) {
 		}
 	})
 	t.Cleanup(working.Wait)
+}
+
+func (p played) fail(t *testing.T, c *client) *sparkpb.StreamingQueryInstanceId {
+	run := c.start(rate("failing", "")).GetQueryId()
+	job, err := p.server.CreateSession(c.user, c.session)
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(10*time.Second, func() {
+		job.Change(run.GetRunId(), func(q *connecttest.Query) { q.Stopped, q.Exception = true, "[USER_RAISED_EXCEPTION] no more" })
+	})
+	return run
 }
 
 func (p played) restart(t *testing.T) {

@@ -113,6 +113,19 @@ func (r real) produce(t *testing.T, c *client) {
 	t.Fatalf("start query: no start result in %v", frames)
 }
 
+func (r real) fail(t *testing.T, c *client) *sparkpb.StreamingQueryInstanceId {
+	t.Helper()
+	command := rate("failing", "")
+	start := command.GetWriteStreamOperationStart()
+	start.Input = &sparkpb.Relation{Common: &sparkpb.RelationCommon{}, RelType: &sparkpb.Relation_Project{Project: &sparkpb.Project{
+		Input: start.GetInput(),
+		Expressions: []*sparkpb.Expression{{ExprType: &sparkpb.Expression_ExpressionString_{
+			ExpressionString: &sparkpb.Expression_ExpressionString{Expression: "raise_error('no more')"},
+		}}},
+	}}}
+	return c.start(command).GetQueryId()
+}
+
 func (r real) restart(t *testing.T) {
 	t.Helper()
 	r.spark.Kill()

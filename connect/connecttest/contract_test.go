@@ -28,6 +28,8 @@ type world interface {
 	// produce lets a query of the client's session make progress, again and again,
 	// until the test ends.
 	produce(t *testing.T, c *client)
+	// fail is a query of the client's session that has failed, or is about to.
+	fail(t *testing.T, c *client) *sparkpb.StreamingQueryInstanceId
 }
 
 // restartable is a world that a test may restart, as a driver is that has died: its
@@ -76,6 +78,14 @@ var contract = []struct {
 	{"observed session id", observedSessionID},
 	{"token", tokenDemanded},
 	{"details of an error", errorDetails},
+	{"starts are told", startsTold},
+	{"lost start", lostStart},
+	{"refused start", refusedStart},
+	{"same checkpoint", sameCheckpoint},
+	{"awaits", awaits},
+	{"awaits of a failure", awaitsOfAFailure},
+	{"settings", settingsKept},
+	{"views and SQL", viewsAndSQL},
 }
 
 func fakeOptions() connecttest.Options {

@@ -63,6 +63,14 @@ func (s *Server) handleError(class, handle string) error {
 	return s.sparkError(class, text, map[string]string{"handle": handle})
 }
 
+// streamFailed is the error of a wait for a query that has failed.
+func (s *Server) streamFailed(text string) error {
+	message := "[STREAM_FAILED] " + text + " SQLSTATE: XXKST"
+	return s.javaError(message, "org.apache.spark.sql.streaming.StreamingQueryException", map[string]string{
+		"errorClass": "STREAM_FAILED", "sqlState": "XXKST", "messageParameters": "{}", "errorId": s.keep(message),
+	})
+}
+
 func (s *Server) sparkError(class, text string, parameters map[string]string) error {
 	state := sqlState(class)
 	message := fmt.Sprintf("[%s] %s SQLSTATE: %s", class, text, state)

@@ -16,9 +16,14 @@ type operation struct {
 	id           string
 	plan         *sparkpb.Plan
 	reattachable bool
-	silent       bool // an ADD that lost: it never answers and never ends
-	complete     bool // nothing follows the last response
-	gone         bool // released or abandoned
+	silent       bool  // an ADD that lost: it never answers and never ends
+	complete     bool  // nothing follows the last response
+	failure      error // what follows it, where the operation has failed
+	gone         bool  // released or abandoned
+
+	// settle is asked whether an operation that waits is done; over says that due is past.
+	settle func(over bool) (settled bool, err error)
+	due    time.Time // zero: it waits without end
 
 	// responses are numbered from 1; those up to removed are forgotten, but their
 	// numbers are not.

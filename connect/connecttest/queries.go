@@ -5,8 +5,6 @@ import (
 	"slices"
 
 	"github.com/google/uuid"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"sparkbridge/connect/sparkpb"
 )
@@ -22,11 +20,21 @@ type Query struct {
 	Recent []string
 	// Exception is the message of the failure that ended the run.
 	Exception string
+	// DataAvailable says that there is data to process: process_all_available waits for its end.
+	DataAvailable bool
+	// Idle runs wait for their next trigger.
+	Idle bool
+	// Plan is what explain answers.
+	Plan string
+
+	checkpoint string
+	noted      bool // that it has ended
 }
 
-func (q *Query) stop() bool {
+// stop ends a run, and says whether it had not ended before.
+func (session *Session) stop(q *Query) bool {
 	was := !q.Stopped
-	q.Stopped = true
+	session.change(func() { q.Stopped = true })
 	return was
 }
 
@@ -34,10 +42,12 @@ func (q *Query) stop() bool {
 func (session *Session) SetQueries(queries ...Query) {
 	session.server.mu.Lock()
 	defer session.server.mu.Unlock()
-	session.queries = nil
-	for _, q := range queries {
-		session.queries = append(session.queries, &q)
-	}
+	session.change(func() {
+		session.queries = nil
+		for _, q := range queries {
+			session.queries = append(session.queries, &q)
+		}
+	})
 }
 
 func (session *Session) performManager(op *operation, command *sparkpb.StreamingQueryManagerCommand) error {
@@ -52,9 +62,18 @@ func (session *Session) performManager(op *operation, command *sparkpb.Streaming
 		if i := slices.IndexFunc(session.queries, func(q *Query) bool { return q.ID == c.GetQuery && !q.Stopped }); i >= 0 {
 			result.ResultType = &sparkpb.StreamingQueryManagerCommandResult_Query{Query: session.queries[i].instance()}
 		}
+	case *sparkpb.StreamingQueryManagerCommand_AwaitAnyTermination:
+		return session.awaitAnyTermination(op, c.AwaitAnyTermination.TimeoutMs)
+	case *sparkpb.StreamingQueryManagerCommand_ResetTerminated:
+		session.ended = nil
+		result.ResultType = &sparkpb.StreamingQueryManagerCommandResult_ResetTerminated{ResetTerminated: true}
 	default:
-		return status.Errorf(codes.Unimplemented, "connecttest: command %v is not played", command)
+		return notPlayed(command)
 	}
+	return op.answerManager(result)
+}
+
+func (op *operation) answerManager(result *sparkpb.StreamingQueryManagerCommandResult) error {
 	return op.answer(&sparkpb.ExecutePlanResponse{
 		ResponseType: &sparkpb.ExecutePlanResponse_StreamingQueryManagerCommandResult{StreamingQueryManagerCommandResult: result},
 	})
@@ -86,7 +105,7 @@ func (session *Session) performQuery(op *operation, command *sparkpb.StreamingQu
 		return err
 	}
 	result := &sparkpb.StreamingQueryCommandResult{QueryId: command.GetQueryId()}
-	switch command.GetCommand().(type) {
+	switch c := command.GetCommand().(type) {
 	case *sparkpb.StreamingQueryCommand_Status:
 		result.ResultType = &sparkpb.StreamingQueryCommandResult_Status{Status: q.status()}
 	case *sparkpb.StreamingQueryCommand_LastProgress:
@@ -96,10 +115,20 @@ func (session *Session) performQuery(op *operation, command *sparkpb.StreamingQu
 	case *sparkpb.StreamingQueryCommand_Exception:
 		result.ResultType = &sparkpb.StreamingQueryCommandResult_Exception{Exception: q.exception()}
 	case *sparkpb.StreamingQueryCommand_Stop:
-		q.stop()
+		session.stop(q)
+	case *sparkpb.StreamingQueryCommand_Explain:
+		result.ResultType = &sparkpb.StreamingQueryCommandResult_Explain{Explain: &sparkpb.StreamingQueryCommandResult_ExplainResult{Result: q.Plan}}
+	case *sparkpb.StreamingQueryCommand_AwaitTermination:
+		return session.awaitTermination(op, q, command.GetQueryId(), c.AwaitTermination.TimeoutMs)
+	case *sparkpb.StreamingQueryCommand_ProcessAllAvailable:
+		return session.processAllAvailable(op, q, command.GetQueryId())
 	default:
-		return status.Errorf(codes.Unimplemented, "connecttest: command %v is not played", command)
+		return notPlayed(command)
 	}
+	return op.answerQuery(result)
+}
+
+func (op *operation) answerQuery(result *sparkpb.StreamingQueryCommandResult) error {
 	return op.answer(&sparkpb.ExecutePlanResponse{
 		ResponseType: &sparkpb.ExecutePlanResponse_StreamingQueryCommandResult{StreamingQueryCommandResult: result},
 	})
@@ -133,10 +162,14 @@ func (q *Query) status() *sparkpb.StreamingQueryCommandResult_StatusResult {
 		message = "Terminated with exception: " + q.Exception
 	case q.Stopped:
 		message = "Stopped"
+	case q.Idle:
+		message = "Waiting for data to arrive"
 	default:
 		message = "Processing new data"
 	}
-	return &sparkpb.StreamingQueryCommandResult_StatusResult{StatusMessage: message, IsActive: !q.Stopped, IsTriggerActive: !q.Stopped}
+	return &sparkpb.StreamingQueryCommandResult_StatusResult{
+		StatusMessage: message, IsActive: !q.Stopped, IsTriggerActive: !q.Stopped && !q.Idle, IsDataAvailable: q.DataAvailable,
+	}
 }
 
 func recentProgress(json []string) *sparkpb.StreamingQueryCommandResult_RecentProgress {

@@ -35,6 +35,8 @@ func (op *operation) attach(next int) *reader {
 func (r *reader) run(ctx context.Context, send func(*sparkpb.ExecutePlanResponse) error) error {
 	timer := time.NewTimer(time.Until(r.deadline))
 	defer timer.Stop()
+	due := time.NewTimer(time.Until(r.operation.due))
+	defer due.Stop()
 	for {
 		response, changed, err := r.take()
 		if err != nil {
@@ -51,6 +53,7 @@ func (r *reader) run(ctx context.Context, send func(*sparkpb.ExecutePlanResponse
 			// The real server finds out only when the stream would have ended.
 			return r.leave(r.deadline, ctx.Err())
 		case <-timer.C:
+		case <-due.C:
 		case <-changed:
 		}
 	}
@@ -62,6 +65,7 @@ func (r *reader) take() (*sparkpb.ExecutePlanResponse, <-chan struct{}, error) {
 	op, server := r.operation, r.operation.session.server
 	server.mu.Lock()
 	defer server.mu.Unlock()
+	op.look()
 	switch {
 	case op.reader != r || op.gone:
 		return nil, nil, server.handleError(classDisconnected, op.id)
@@ -75,6 +79,8 @@ func (r *reader) take() (*sparkpb.ExecutePlanResponse, <-chan struct{}, error) {
 		r.next++
 		r.bytes += proto.Size(response)
 		return response, nil, nil
+	case op.failure != nil:
+		return nil, nil, op.failure
 	case op.complete:
 		return nil, nil, io.EOF
 	}

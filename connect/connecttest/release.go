@@ -54,21 +54,31 @@ func (s *Server) releaseUntil(op *operation, responseID string) error {
 	return nil
 }
 
-// analyze tells the version; what it is good for is that it makes the session.
+// analyze tells the version, and of a plan little more than whether it is a stream. It makes
+// the session.
 func (s *Server) analyze(in *sparkpb.AnalyzePlanRequest) (*sparkpb.AnalyzePlanResponse, error) {
-	if in.GetSparkVersion() == nil {
-		return nil, status.Errorf(codes.Unimplemented, "connecttest: analysis %v is not played", in.GetAnalyze())
-	}
 	session, err := s.findOrCreate(in.GetUserContext(), in.GetSessionId(), in.GetClientObservedServerSideSessionId())
 	if err != nil {
 		return nil, err
 	}
-	return &sparkpb.AnalyzePlanResponse{
-		SessionId: session.id, ServerSideSessionId: session.serverSide,
-		Result: &sparkpb.AnalyzePlanResponse_SparkVersion_{
+	out := &sparkpb.AnalyzePlanResponse{SessionId: session.id, ServerSideSessionId: session.serverSide}
+	switch what := in.GetAnalyze().(type) {
+	case *sparkpb.AnalyzePlanRequest_SparkVersion_:
+		out.Result = &sparkpb.AnalyzePlanResponse_SparkVersion_{
 			SparkVersion: &sparkpb.AnalyzePlanResponse_SparkVersion{Version: string(s.options.Version) + ".0"},
-		},
-	}, nil
+		}
+	case *sparkpb.AnalyzePlanRequest_IsStreaming_:
+		out.Result = &sparkpb.AnalyzePlanResponse_IsStreaming_{
+			IsStreaming: &sparkpb.AnalyzePlanResponse_IsStreaming{IsStreaming: session.streams(what.IsStreaming.GetPlan().GetRoot())},
+		}
+	case *sparkpb.AnalyzePlanRequest_TreeString_:
+		out.Result = &sparkpb.AnalyzePlanResponse_TreeString_{TreeString: &sparkpb.AnalyzePlanResponse_TreeString{TreeString: "root\n"}}
+	case *sparkpb.AnalyzePlanRequest_Explain_:
+		out.Result = &sparkpb.AnalyzePlanResponse_Explain_{Explain: &sparkpb.AnalyzePlanResponse_Explain{ExplainString: "== Physical Plan ==\n"}}
+	default:
+		return nil, notPlayed(what)
+	}
+	return out, nil
 }
 
 // releaseSession closes a session, unless an ADD that was never answered is open in it.

@@ -89,10 +89,12 @@ type Server struct {
 	started  time.Time // the rounds of maintenance count from here
 	sessions map[sessionKey]*Session
 	errors   map[string]string // error id → whole message, until it is fetched
-	faults   map[string][]Fault
-	calls    []Call
-	inFlight int
-	running  *running // nil while the server is down
+	// checkpoints are the ids of the queries that have used them; they outlive a restart.
+	checkpoints map[string]string
+	faults      map[string][]Fault
+	calls       []Call
+	inFlight    int
+	running     *running // nil while the server is down
 }
 
 // running is one life of the gRPC server.
@@ -108,7 +110,7 @@ func Start(t testing.TB, options Options) *Server {
 	s := &Server{
 		options: options.withDefaults(),
 		network: newNetwork(options.Addr),
-		faults:  map[string][]Fault{},
+		faults:  map[string][]Fault{}, checkpoints: map[string]string{},
 	}
 	if err := s.Restart(); err != nil {
 		t.Fatalf("start server: %v", err)

@@ -5,8 +5,6 @@ import (
 
 	"github.com/google/uuid"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"sparkbridge/connect/sparkpb"
@@ -41,6 +39,10 @@ func (s service) FetchErrorDetails(ctx context.Context, in *sparkpb.FetchErrorDe
 	return unary(ctx, s.Server, sparkpb.FetchErrorDetailsMethod, in, s.fetchErrorDetails)
 }
 
+func (s service) Config(ctx context.Context, in *sparkpb.ConfigRequest) (*sparkpb.ConfigResponse, error) {
+	return unary(ctx, s.Server, sparkpb.ConfigMethod, in, s.config)
+}
+
 // execute starts an operation, or finds the one that a client began before it lost the
 // connection.
 func (s *Server) execute(in *sparkpb.ExecutePlanRequest) (*reader, error) {
@@ -64,10 +66,7 @@ func (s *Server) execute(in *sparkpb.ExecutePlanRequest) (*reader, error) {
 	}
 	op := session.newOperation(id, in.GetPlan(), reattachable)
 	if err := session.perform(op); err != nil {
-		if s.options.Version != Spark35 { // which keeps one that has failed
-			session.discard(op)
-		}
-		return nil, err
+		op.fail(err)
 	}
 	return op.attach(1), nil
 }
@@ -122,6 +121,11 @@ func (s *Server) reattach(in *sparkpb.ReattachExecuteRequest) (*reader, error) {
 
 // perform runs a command. What it answers lies ready when it returns.
 func (session *Session) perform(op *operation) error {
+	if session.refuse != nil {
+		if err := session.refuse(op.plan.GetCommand()); err != nil {
+			return err
+		}
+	}
 	switch command := op.plan.GetCommand().GetCommandType().(type) {
 	case *sparkpb.Command_StreamingQueryListenerBusCommand:
 		return session.performBus(op, command.StreamingQueryListenerBusCommand)
@@ -129,8 +133,14 @@ func (session *Session) perform(op *operation) error {
 		return session.performManager(op, command.StreamingQueryManagerCommand)
 	case *sparkpb.Command_StreamingQueryCommand:
 		return session.performQuery(op, command.StreamingQueryCommand)
+	case *sparkpb.Command_WriteStreamOperationStart:
+		return session.start(op, command.WriteStreamOperationStart)
+	case *sparkpb.Command_SqlCommand:
+		return session.sql(op, command.SqlCommand)
+	case *sparkpb.Command_CreateDataframeView:
+		return session.createView(op, command.CreateDataframeView)
 	}
-	return status.Errorf(codes.Unimplemented, "connecttest: plan %v is not played", op.plan)
+	return notPlayed(op.plan)
 }
 
 func (session *Session) performBus(op *operation, command *sparkpb.StreamingQueryListenerBusCommand) error {

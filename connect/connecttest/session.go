@@ -28,6 +28,13 @@ type Session struct {
 	racing  bool
 	emitted []Emitted
 	queries []*Query
+	ended   *Query // since ResetTerminated; one that has failed, if there is one
+	refuse  func(*sparkpb.Command) error
+	// statements and views are what clients have run and made.
+	statements []string
+	views      map[string]*sparkpb.Relation
+	// settings are what clients have set.
+	settings map[string]string
 }
 
 // CreateSession makes a session as its own client does at first contact; a session
@@ -70,7 +77,7 @@ func (session *Session) Drop() {
 
 func (session *Session) close() {
 	for _, q := range session.queries {
-		if q.stop() {
+		if session.stop(q) {
 			session.emit(sparkpb.StreamingQueryEventType_QUERY_TERMINATED_EVENT,
 				fmt.Sprintf(`{"id":%q,"runId":%q,"exception":null,"errorClassOnException":null}`, q.ID, q.RunID))
 		}
@@ -115,6 +122,8 @@ func (s *Server) newSession(key sessionKey) *Session {
 		operations: map[string]*operation{},
 		abandoned:  map[string]bool{},
 		released:   map[string]bool{},
+		settings:   map[string]string{},
+		views:      map[string]*sparkpb.Relation{},
 	}
 	if s.options.Version != Spark35 {
 		session.serverSide = uuid.NewString()

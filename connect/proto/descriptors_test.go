@@ -71,6 +71,7 @@ func (c *comparison) files() {
 	for _, file := range []protoreflect.FileDescriptor{
 		sparkpb.File_sparkbridge_connect_v1_service_proto,
 		sparkpb.File_sparkbridge_connect_v1_streaming_proto,
+		sparkpb.File_sparkbridge_connect_v1_plan_proto,
 	} {
 		c.messages(file.Messages())
 		c.enums(file.Enums())

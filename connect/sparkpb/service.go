@@ -25,6 +25,7 @@ const (
 	AnalyzePlanMethod       = "/" + ServiceName + "/AnalyzePlan"
 	ReleaseSessionMethod    = "/" + ServiceName + "/ReleaseSession"
 	FetchErrorDetailsMethod = "/" + ServiceName + "/FetchErrorDetails"
+	ConfigMethod            = "/" + ServiceName + "/Config"
 )
 
 // SparkConnectServiceClient calls a Spark Connect server. All methods may be
@@ -37,12 +38,14 @@ type SparkConnectServiceClient interface {
 	ReattachExecute(ctx context.Context, in *ReattachExecuteRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ExecutePlanResponse], error)
 	// ReleaseExecute lets the server forget an operation or its first frames.
 	ReleaseExecute(ctx context.Context, in *ReleaseExecuteRequest, opts ...grpc.CallOption) (*ReleaseExecuteResponse, error)
-	// AnalyzePlan asks for the server's version, which creates the session.
+	// AnalyzePlan asks for the server's version or about a plan, which creates the session.
 	AnalyzePlan(ctx context.Context, in *AnalyzePlanRequest, opts ...grpc.CallOption) (*AnalyzePlanResponse, error)
 	// ReleaseSession closes a session for ever and stops its queries.
 	ReleaseSession(ctx context.Context, in *ReleaseSessionRequest, opts ...grpc.CallOption) (*ReleaseSessionResponse, error)
 	// FetchErrorDetails answers with the whole of an error, once.
 	FetchErrorDetails(ctx context.Context, in *FetchErrorDetailsRequest, opts ...grpc.CallOption) (*FetchErrorDetailsResponse, error)
+	// Config reads or changes settings of the session, which it creates.
+	Config(ctx context.Context, in *ConfigRequest, opts ...grpc.CallOption) (*ConfigResponse, error)
 }
 
 // NewSparkConnectServiceClient makes a client that calls over cc.
@@ -74,6 +77,10 @@ func (c client) ReleaseSession(ctx context.Context, in *ReleaseSessionRequest, o
 
 func (c client) FetchErrorDetails(ctx context.Context, in *FetchErrorDetailsRequest, opts ...grpc.CallOption) (*FetchErrorDetailsResponse, error) {
 	return invoke[FetchErrorDetailsResponse](ctx, c.cc, FetchErrorDetailsMethod, in, opts)
+}
+
+func (c client) Config(ctx context.Context, in *ConfigRequest, opts ...grpc.CallOption) (*ConfigResponse, error) {
+	return invoke[ConfigResponse](ctx, c.cc, ConfigMethod, in, opts)
 }
 
 func invoke[Out any](ctx context.Context, cc grpc.ClientConnInterface, method string, in any, opts []grpc.CallOption) (*Out, error) {

@@ -33,6 +33,55 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type AnalyzePlanRequest_Explain_ExplainMode int32
+
+const (
+	AnalyzePlanRequest_Explain_EXPLAIN_MODE_UNSPECIFIED AnalyzePlanRequest_Explain_ExplainMode = 0
+	AnalyzePlanRequest_Explain_EXPLAIN_MODE_SIMPLE      AnalyzePlanRequest_Explain_ExplainMode = 1
+	AnalyzePlanRequest_Explain_EXPLAIN_MODE_EXTENDED    AnalyzePlanRequest_Explain_ExplainMode = 2
+)
+
+// Enum value maps for AnalyzePlanRequest_Explain_ExplainMode.
+var (
+	AnalyzePlanRequest_Explain_ExplainMode_name = map[int32]string{
+		0: "EXPLAIN_MODE_UNSPECIFIED",
+		1: "EXPLAIN_MODE_SIMPLE",
+		2: "EXPLAIN_MODE_EXTENDED",
+	}
+	AnalyzePlanRequest_Explain_ExplainMode_value = map[string]int32{
+		"EXPLAIN_MODE_UNSPECIFIED": 0,
+		"EXPLAIN_MODE_SIMPLE":      1,
+		"EXPLAIN_MODE_EXTENDED":    2,
+	}
+)
+
+func (x AnalyzePlanRequest_Explain_ExplainMode) Enum() *AnalyzePlanRequest_Explain_ExplainMode {
+	p := new(AnalyzePlanRequest_Explain_ExplainMode)
+	*p = x
+	return p
+}
+
+func (x AnalyzePlanRequest_Explain_ExplainMode) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (AnalyzePlanRequest_Explain_ExplainMode) Descriptor() protoreflect.EnumDescriptor {
+	return file_sparkbridge_connect_v1_service_proto_enumTypes[0].Descriptor()
+}
+
+func (AnalyzePlanRequest_Explain_ExplainMode) Type() protoreflect.EnumType {
+	return &file_sparkbridge_connect_v1_service_proto_enumTypes[0]
+}
+
+func (x AnalyzePlanRequest_Explain_ExplainMode) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use AnalyzePlanRequest_Explain_ExplainMode.Descriptor instead.
+func (AnalyzePlanRequest_Explain_ExplainMode) EnumDescriptor() ([]byte, []int) {
+	return file_sparkbridge_connect_v1_service_proto_rawDescGZIP(), []int{9, 1, 0}
+}
+
 // Who asks. Together with a session id it names a session.
 type UserContext struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -86,11 +135,12 @@ func (x *UserContext) GetUserName() string {
 	return ""
 }
 
-// What to execute. Spark's other operation, a relation, is not used here.
+// What to execute: rows to ask for, or a command.
 type Plan struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to OpType:
 	//
+	//	*Plan_Root
 	//	*Plan_Command
 	OpType        isPlan_OpType `protobuf_oneof:"op_type"`
 	unknownFields protoimpl.UnknownFields
@@ -134,6 +184,15 @@ func (x *Plan) GetOpType() isPlan_OpType {
 	return nil
 }
 
+func (x *Plan) GetRoot() *Relation {
+	if x != nil {
+		if x, ok := x.OpType.(*Plan_Root); ok {
+			return x.Root
+		}
+	}
+	return nil
+}
+
 func (x *Plan) GetCommand() *Command {
 	if x != nil {
 		if x, ok := x.OpType.(*Plan_Command); ok {
@@ -147,17 +206,26 @@ type isPlan_OpType interface {
 	isPlan_OpType()
 }
 
+type Plan_Root struct {
+	Root *Relation `protobuf:"bytes,1,opt,name=root,proto3,oneof"`
+}
+
 type Plan_Command struct {
 	Command *Command `protobuf:"bytes,2,opt,name=command,proto3,oneof"`
 }
 
+func (*Plan_Root) isPlan_OpType() {}
+
 func (*Plan_Command) isPlan_OpType() {}
 
-// The commands about streaming queries.
+// The commands about streaming queries, and those that prepare one.
 type Command struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to CommandType:
 	//
+	//	*Command_CreateDataframeView
+	//	*Command_SqlCommand
+	//	*Command_WriteStreamOperationStart
 	//	*Command_StreamingQueryCommand
 	//	*Command_StreamingQueryManagerCommand
 	//	*Command_StreamingQueryListenerBusCommand
@@ -203,6 +271,33 @@ func (x *Command) GetCommandType() isCommand_CommandType {
 	return nil
 }
 
+func (x *Command) GetCreateDataframeView() *CreateDataFrameViewCommand {
+	if x != nil {
+		if x, ok := x.CommandType.(*Command_CreateDataframeView); ok {
+			return x.CreateDataframeView
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetSqlCommand() *SqlCommand {
+	if x != nil {
+		if x, ok := x.CommandType.(*Command_SqlCommand); ok {
+			return x.SqlCommand
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetWriteStreamOperationStart() *WriteStreamOperationStart {
+	if x != nil {
+		if x, ok := x.CommandType.(*Command_WriteStreamOperationStart); ok {
+			return x.WriteStreamOperationStart
+		}
+	}
+	return nil
+}
+
 func (x *Command) GetStreamingQueryCommand() *StreamingQueryCommand {
 	if x != nil {
 		if x, ok := x.CommandType.(*Command_StreamingQueryCommand); ok {
@@ -234,6 +329,18 @@ type isCommand_CommandType interface {
 	isCommand_CommandType()
 }
 
+type Command_CreateDataframeView struct {
+	CreateDataframeView *CreateDataFrameViewCommand `protobuf:"bytes,3,opt,name=create_dataframe_view,json=createDataframeView,proto3,oneof"`
+}
+
+type Command_SqlCommand struct {
+	SqlCommand *SqlCommand `protobuf:"bytes,5,opt,name=sql_command,json=sqlCommand,proto3,oneof"`
+}
+
+type Command_WriteStreamOperationStart struct {
+	WriteStreamOperationStart *WriteStreamOperationStart `protobuf:"bytes,6,opt,name=write_stream_operation_start,json=writeStreamOperationStart,proto3,oneof"`
+}
+
 type Command_StreamingQueryCommand struct {
 	StreamingQueryCommand *StreamingQueryCommand `protobuf:"bytes,7,opt,name=streaming_query_command,json=streamingQueryCommand,proto3,oneof"`
 }
@@ -245,6 +352,12 @@ type Command_StreamingQueryManagerCommand struct {
 type Command_StreamingQueryListenerBusCommand struct {
 	StreamingQueryListenerBusCommand *StreamingQueryListenerBusCommand `protobuf:"bytes,11,opt,name=streaming_query_listener_bus_command,json=streamingQueryListenerBusCommand,proto3,oneof"`
 }
+
+func (*Command_CreateDataframeView) isCommand_CommandType() {}
+
+func (*Command_SqlCommand) isCommand_CommandType() {}
+
+func (*Command_WriteStreamOperationStart) isCommand_CommandType() {}
 
 func (*Command_StreamingQueryCommand) isCommand_CommandType() {}
 
@@ -413,6 +526,8 @@ type ExecutePlanResponse struct {
 	ResponseId string `protobuf:"bytes,13,opt,name=response_id,json=responseId,proto3" json:"response_id,omitempty"`
 	// Types that are valid to be assigned to ResponseType:
 	//
+	//	*ExecutePlanResponse_ArrowBatch_
+	//	*ExecutePlanResponse_SqlCommandResult_
 	//	*ExecutePlanResponse_WriteStreamOperationStartResult
 	//	*ExecutePlanResponse_StreamingQueryCommandResult
 	//	*ExecutePlanResponse_StreamingQueryManagerCommandResult
@@ -489,6 +604,24 @@ func (x *ExecutePlanResponse) GetResponseType() isExecutePlanResponse_ResponseTy
 	return nil
 }
 
+func (x *ExecutePlanResponse) GetArrowBatch() *ExecutePlanResponse_ArrowBatch {
+	if x != nil {
+		if x, ok := x.ResponseType.(*ExecutePlanResponse_ArrowBatch_); ok {
+			return x.ArrowBatch
+		}
+	}
+	return nil
+}
+
+func (x *ExecutePlanResponse) GetSqlCommandResult() *ExecutePlanResponse_SqlCommandResult {
+	if x != nil {
+		if x, ok := x.ResponseType.(*ExecutePlanResponse_SqlCommandResult_); ok {
+			return x.SqlCommandResult
+		}
+	}
+	return nil
+}
+
 func (x *ExecutePlanResponse) GetWriteStreamOperationStartResult() *WriteStreamOperationStartResult {
 	if x != nil {
 		if x, ok := x.ResponseType.(*ExecutePlanResponse_WriteStreamOperationStartResult); ok {
@@ -547,6 +680,14 @@ type isExecutePlanResponse_ResponseType interface {
 	isExecutePlanResponse_ResponseType()
 }
 
+type ExecutePlanResponse_ArrowBatch_ struct {
+	ArrowBatch *ExecutePlanResponse_ArrowBatch `protobuf:"bytes,2,opt,name=arrow_batch,json=arrowBatch,proto3,oneof"`
+}
+
+type ExecutePlanResponse_SqlCommandResult_ struct {
+	SqlCommandResult *ExecutePlanResponse_SqlCommandResult `protobuf:"bytes,5,opt,name=sql_command_result,json=sqlCommandResult,proto3,oneof"`
+}
+
 type ExecutePlanResponse_WriteStreamOperationStartResult struct {
 	WriteStreamOperationStartResult *WriteStreamOperationStartResult `protobuf:"bytes,8,opt,name=write_stream_operation_start_result,json=writeStreamOperationStartResult,proto3,oneof"`
 }
@@ -570,6 +711,10 @@ type ExecutePlanResponse_ResultComplete_ struct {
 type ExecutePlanResponse_ExecutionProgress_ struct {
 	ExecutionProgress *ExecutePlanResponse_ExecutionProgress `protobuf:"bytes,18,opt,name=execution_progress,json=executionProgress,proto3,oneof"`
 }
+
+func (*ExecutePlanResponse_ArrowBatch_) isExecutePlanResponse_ResponseType() {}
+
+func (*ExecutePlanResponse_SqlCommandResult_) isExecutePlanResponse_ResponseType() {}
 
 func (*ExecutePlanResponse_WriteStreamOperationStartResult) isExecutePlanResponse_ResponseType() {}
 
@@ -853,8 +998,8 @@ func (x *ReleaseExecuteResponse) GetOperationId() string {
 	return ""
 }
 
-// Questions that run nothing. Only the server's version is asked, to create a session
-// without any other effect.
+// Questions that run nothing. That for the version creates a session without any other
+// effect.
 type AnalyzePlanRequest struct {
 	state                             protoimpl.MessageState `protogen:"open.v1"`
 	SessionId                         string                 `protobuf:"bytes,1,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
@@ -863,6 +1008,9 @@ type AnalyzePlanRequest struct {
 	ClientType                        *string                `protobuf:"bytes,3,opt,name=client_type,json=clientType,proto3,oneof" json:"client_type,omitempty"`
 	// Types that are valid to be assigned to Analyze:
 	//
+	//	*AnalyzePlanRequest_Explain_
+	//	*AnalyzePlanRequest_TreeString_
+	//	*AnalyzePlanRequest_IsStreaming_
 	//	*AnalyzePlanRequest_SparkVersion_
 	Analyze       isAnalyzePlanRequest_Analyze `protobuf_oneof:"analyze"`
 	unknownFields protoimpl.UnknownFields
@@ -934,6 +1082,33 @@ func (x *AnalyzePlanRequest) GetAnalyze() isAnalyzePlanRequest_Analyze {
 	return nil
 }
 
+func (x *AnalyzePlanRequest) GetExplain() *AnalyzePlanRequest_Explain {
+	if x != nil {
+		if x, ok := x.Analyze.(*AnalyzePlanRequest_Explain_); ok {
+			return x.Explain
+		}
+	}
+	return nil
+}
+
+func (x *AnalyzePlanRequest) GetTreeString() *AnalyzePlanRequest_TreeString {
+	if x != nil {
+		if x, ok := x.Analyze.(*AnalyzePlanRequest_TreeString_); ok {
+			return x.TreeString
+		}
+	}
+	return nil
+}
+
+func (x *AnalyzePlanRequest) GetIsStreaming() *AnalyzePlanRequest_IsStreaming {
+	if x != nil {
+		if x, ok := x.Analyze.(*AnalyzePlanRequest_IsStreaming_); ok {
+			return x.IsStreaming
+		}
+	}
+	return nil
+}
+
 func (x *AnalyzePlanRequest) GetSparkVersion() *AnalyzePlanRequest_SparkVersion {
 	if x != nil {
 		if x, ok := x.Analyze.(*AnalyzePlanRequest_SparkVersion_); ok {
@@ -947,9 +1122,27 @@ type isAnalyzePlanRequest_Analyze interface {
 	isAnalyzePlanRequest_Analyze()
 }
 
+type AnalyzePlanRequest_Explain_ struct {
+	Explain *AnalyzePlanRequest_Explain `protobuf:"bytes,5,opt,name=explain,proto3,oneof"`
+}
+
+type AnalyzePlanRequest_TreeString_ struct {
+	TreeString *AnalyzePlanRequest_TreeString `protobuf:"bytes,6,opt,name=tree_string,json=treeString,proto3,oneof"`
+}
+
+type AnalyzePlanRequest_IsStreaming_ struct {
+	IsStreaming *AnalyzePlanRequest_IsStreaming `protobuf:"bytes,8,opt,name=is_streaming,json=isStreaming,proto3,oneof"`
+}
+
 type AnalyzePlanRequest_SparkVersion_ struct {
 	SparkVersion *AnalyzePlanRequest_SparkVersion `protobuf:"bytes,10,opt,name=spark_version,json=sparkVersion,proto3,oneof"`
 }
+
+func (*AnalyzePlanRequest_Explain_) isAnalyzePlanRequest_Analyze() {}
+
+func (*AnalyzePlanRequest_TreeString_) isAnalyzePlanRequest_Analyze() {}
+
+func (*AnalyzePlanRequest_IsStreaming_) isAnalyzePlanRequest_Analyze() {}
 
 func (*AnalyzePlanRequest_SparkVersion_) isAnalyzePlanRequest_Analyze() {}
 
@@ -959,6 +1152,9 @@ type AnalyzePlanResponse struct {
 	ServerSideSessionId string                 `protobuf:"bytes,15,opt,name=server_side_session_id,json=serverSideSessionId,proto3" json:"server_side_session_id,omitempty"`
 	// Types that are valid to be assigned to Result:
 	//
+	//	*AnalyzePlanResponse_Explain_
+	//	*AnalyzePlanResponse_TreeString_
+	//	*AnalyzePlanResponse_IsStreaming_
 	//	*AnalyzePlanResponse_SparkVersion_
 	Result        isAnalyzePlanResponse_Result `protobuf_oneof:"result"`
 	unknownFields protoimpl.UnknownFields
@@ -1016,6 +1212,33 @@ func (x *AnalyzePlanResponse) GetResult() isAnalyzePlanResponse_Result {
 	return nil
 }
 
+func (x *AnalyzePlanResponse) GetExplain() *AnalyzePlanResponse_Explain {
+	if x != nil {
+		if x, ok := x.Result.(*AnalyzePlanResponse_Explain_); ok {
+			return x.Explain
+		}
+	}
+	return nil
+}
+
+func (x *AnalyzePlanResponse) GetTreeString() *AnalyzePlanResponse_TreeString {
+	if x != nil {
+		if x, ok := x.Result.(*AnalyzePlanResponse_TreeString_); ok {
+			return x.TreeString
+		}
+	}
+	return nil
+}
+
+func (x *AnalyzePlanResponse) GetIsStreaming() *AnalyzePlanResponse_IsStreaming {
+	if x != nil {
+		if x, ok := x.Result.(*AnalyzePlanResponse_IsStreaming_); ok {
+			return x.IsStreaming
+		}
+	}
+	return nil
+}
+
 func (x *AnalyzePlanResponse) GetSparkVersion() *AnalyzePlanResponse_SparkVersion {
 	if x != nil {
 		if x, ok := x.Result.(*AnalyzePlanResponse_SparkVersion_); ok {
@@ -1029,11 +1252,226 @@ type isAnalyzePlanResponse_Result interface {
 	isAnalyzePlanResponse_Result()
 }
 
+type AnalyzePlanResponse_Explain_ struct {
+	Explain *AnalyzePlanResponse_Explain `protobuf:"bytes,3,opt,name=explain,proto3,oneof"`
+}
+
+type AnalyzePlanResponse_TreeString_ struct {
+	TreeString *AnalyzePlanResponse_TreeString `protobuf:"bytes,4,opt,name=tree_string,json=treeString,proto3,oneof"`
+}
+
+type AnalyzePlanResponse_IsStreaming_ struct {
+	IsStreaming *AnalyzePlanResponse_IsStreaming `protobuf:"bytes,6,opt,name=is_streaming,json=isStreaming,proto3,oneof"`
+}
+
 type AnalyzePlanResponse_SparkVersion_ struct {
 	SparkVersion *AnalyzePlanResponse_SparkVersion `protobuf:"bytes,8,opt,name=spark_version,json=sparkVersion,proto3,oneof"`
 }
 
+func (*AnalyzePlanResponse_Explain_) isAnalyzePlanResponse_Result() {}
+
+func (*AnalyzePlanResponse_TreeString_) isAnalyzePlanResponse_Result() {}
+
+func (*AnalyzePlanResponse_IsStreaming_) isAnalyzePlanResponse_Result() {}
+
 func (*AnalyzePlanResponse_SparkVersion_) isAnalyzePlanResponse_Result() {}
+
+type KeyValue struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Value         *string                `protobuf:"bytes,2,opt,name=value,proto3,oneof" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KeyValue) Reset() {
+	*x = KeyValue{}
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KeyValue) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KeyValue) ProtoMessage() {}
+
+func (x *KeyValue) ProtoReflect() protoreflect.Message {
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KeyValue.ProtoReflect.Descriptor instead.
+func (*KeyValue) Descriptor() ([]byte, []int) {
+	return file_sparkbridge_connect_v1_service_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *KeyValue) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *KeyValue) GetValue() string {
+	if x != nil && x.Value != nil {
+		return *x.Value
+	}
+	return ""
+}
+
+// Reads or changes the settings of a session. A session that does not exist is created.
+type ConfigRequest struct {
+	state                             protoimpl.MessageState   `protogen:"open.v1"`
+	SessionId                         string                   `protobuf:"bytes,1,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	ClientObservedServerSideSessionId *string                  `protobuf:"bytes,8,opt,name=client_observed_server_side_session_id,json=clientObservedServerSideSessionId,proto3,oneof" json:"client_observed_server_side_session_id,omitempty"`
+	UserContext                       *UserContext             `protobuf:"bytes,2,opt,name=user_context,json=userContext,proto3" json:"user_context,omitempty"`
+	Operation                         *ConfigRequest_Operation `protobuf:"bytes,3,opt,name=operation,proto3" json:"operation,omitempty"`
+	ClientType                        *string                  `protobuf:"bytes,4,opt,name=client_type,json=clientType,proto3,oneof" json:"client_type,omitempty"`
+	unknownFields                     protoimpl.UnknownFields
+	sizeCache                         protoimpl.SizeCache
+}
+
+func (x *ConfigRequest) Reset() {
+	*x = ConfigRequest{}
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConfigRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConfigRequest) ProtoMessage() {}
+
+func (x *ConfigRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConfigRequest.ProtoReflect.Descriptor instead.
+func (*ConfigRequest) Descriptor() ([]byte, []int) {
+	return file_sparkbridge_connect_v1_service_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *ConfigRequest) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
+func (x *ConfigRequest) GetClientObservedServerSideSessionId() string {
+	if x != nil && x.ClientObservedServerSideSessionId != nil {
+		return *x.ClientObservedServerSideSessionId
+	}
+	return ""
+}
+
+func (x *ConfigRequest) GetUserContext() *UserContext {
+	if x != nil {
+		return x.UserContext
+	}
+	return nil
+}
+
+func (x *ConfigRequest) GetOperation() *ConfigRequest_Operation {
+	if x != nil {
+		return x.Operation
+	}
+	return nil
+}
+
+func (x *ConfigRequest) GetClientType() string {
+	if x != nil && x.ClientType != nil {
+		return *x.ClientType
+	}
+	return ""
+}
+
+type ConfigResponse struct {
+	state               protoimpl.MessageState `protogen:"open.v1"`
+	SessionId           string                 `protobuf:"bytes,1,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	ServerSideSessionId string                 `protobuf:"bytes,4,opt,name=server_side_session_id,json=serverSideSessionId,proto3" json:"server_side_session_id,omitempty"`
+	Pairs               []*KeyValue            `protobuf:"bytes,2,rep,name=pairs,proto3" json:"pairs,omitempty"`
+	Warnings            []string               `protobuf:"bytes,3,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
+}
+
+func (x *ConfigResponse) Reset() {
+	*x = ConfigResponse{}
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConfigResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConfigResponse) ProtoMessage() {}
+
+func (x *ConfigResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConfigResponse.ProtoReflect.Descriptor instead.
+func (*ConfigResponse) Descriptor() ([]byte, []int) {
+	return file_sparkbridge_connect_v1_service_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *ConfigResponse) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
+func (x *ConfigResponse) GetServerSideSessionId() string {
+	if x != nil {
+		return x.ServerSideSessionId
+	}
+	return ""
+}
+
+func (x *ConfigResponse) GetPairs() []*KeyValue {
+	if x != nil {
+		return x.Pairs
+	}
+	return nil
+}
+
+func (x *ConfigResponse) GetWarnings() []string {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
+}
 
 // Closes a session and stops its queries: for sessions of our own only.
 type ReleaseSessionRequest struct {
@@ -1047,7 +1485,7 @@ type ReleaseSessionRequest struct {
 
 func (x *ReleaseSessionRequest) Reset() {
 	*x = ReleaseSessionRequest{}
-	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[11]
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1059,7 +1497,7 @@ func (x *ReleaseSessionRequest) String() string {
 func (*ReleaseSessionRequest) ProtoMessage() {}
 
 func (x *ReleaseSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[11]
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1072,7 +1510,7 @@ func (x *ReleaseSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseSessionRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseSessionRequest) Descriptor() ([]byte, []int) {
-	return file_sparkbridge_connect_v1_service_proto_rawDescGZIP(), []int{11}
+	return file_sparkbridge_connect_v1_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ReleaseSessionRequest) GetSessionId() string {
@@ -1106,7 +1544,7 @@ type ReleaseSessionResponse struct {
 
 func (x *ReleaseSessionResponse) Reset() {
 	*x = ReleaseSessionResponse{}
-	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[12]
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1118,7 +1556,7 @@ func (x *ReleaseSessionResponse) String() string {
 func (*ReleaseSessionResponse) ProtoMessage() {}
 
 func (x *ReleaseSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[12]
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1131,7 +1569,7 @@ func (x *ReleaseSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseSessionResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseSessionResponse) Descriptor() ([]byte, []int) {
-	return file_sparkbridge_connect_v1_service_proto_rawDescGZIP(), []int{12}
+	return file_sparkbridge_connect_v1_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ReleaseSessionResponse) GetSessionId() string {
@@ -1163,7 +1601,7 @@ type FetchErrorDetailsRequest struct {
 
 func (x *FetchErrorDetailsRequest) Reset() {
 	*x = FetchErrorDetailsRequest{}
-	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[13]
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1175,7 +1613,7 @@ func (x *FetchErrorDetailsRequest) String() string {
 func (*FetchErrorDetailsRequest) ProtoMessage() {}
 
 func (x *FetchErrorDetailsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[13]
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1188,7 +1626,7 @@ func (x *FetchErrorDetailsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchErrorDetailsRequest.ProtoReflect.Descriptor instead.
 func (*FetchErrorDetailsRequest) Descriptor() ([]byte, []int) {
-	return file_sparkbridge_connect_v1_service_proto_rawDescGZIP(), []int{13}
+	return file_sparkbridge_connect_v1_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *FetchErrorDetailsRequest) GetSessionId() string {
@@ -1238,7 +1676,7 @@ type FetchErrorDetailsResponse struct {
 
 func (x *FetchErrorDetailsResponse) Reset() {
 	*x = FetchErrorDetailsResponse{}
-	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[14]
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1250,7 +1688,7 @@ func (x *FetchErrorDetailsResponse) String() string {
 func (*FetchErrorDetailsResponse) ProtoMessage() {}
 
 func (x *FetchErrorDetailsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[14]
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1263,7 +1701,7 @@ func (x *FetchErrorDetailsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchErrorDetailsResponse.ProtoReflect.Descriptor instead.
 func (*FetchErrorDetailsResponse) Descriptor() ([]byte, []int) {
-	return file_sparkbridge_connect_v1_service_proto_rawDescGZIP(), []int{14}
+	return file_sparkbridge_connect_v1_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *FetchErrorDetailsResponse) GetServerSideSessionId() string {
@@ -1306,7 +1744,7 @@ type ExecutePlanRequest_RequestOption struct {
 
 func (x *ExecutePlanRequest_RequestOption) Reset() {
 	*x = ExecutePlanRequest_RequestOption{}
-	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[15]
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1318,7 +1756,7 @@ func (x *ExecutePlanRequest_RequestOption) String() string {
 func (*ExecutePlanRequest_RequestOption) ProtoMessage() {}
 
 func (x *ExecutePlanRequest_RequestOption) ProtoReflect() protoreflect.Message {
-	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[15]
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1370,7 +1808,7 @@ type ExecutePlanResponse_ResultComplete struct {
 
 func (x *ExecutePlanResponse_ResultComplete) Reset() {
 	*x = ExecutePlanResponse_ResultComplete{}
-	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[16]
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1382,7 +1820,7 @@ func (x *ExecutePlanResponse_ResultComplete) String() string {
 func (*ExecutePlanResponse_ResultComplete) ProtoMessage() {}
 
 func (x *ExecutePlanResponse_ResultComplete) ProtoReflect() protoreflect.Message {
-	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[16]
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1398,6 +1836,104 @@ func (*ExecutePlanResponse_ResultComplete) Descriptor() ([]byte, []int) {
 	return file_sparkbridge_connect_v1_service_proto_rawDescGZIP(), []int{5, 0}
 }
 
+// Rows, as a whole Arrow IPC stream with its schema.
+type ExecutePlanResponse_ArrowBatch struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RowCount      int64                  `protobuf:"varint,1,opt,name=row_count,json=rowCount,proto3" json:"row_count,omitempty"`
+	Data          []byte                 `protobuf:"bytes,2,opt,name=data,proto3" json:"data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExecutePlanResponse_ArrowBatch) Reset() {
+	*x = ExecutePlanResponse_ArrowBatch{}
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExecutePlanResponse_ArrowBatch) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExecutePlanResponse_ArrowBatch) ProtoMessage() {}
+
+func (x *ExecutePlanResponse_ArrowBatch) ProtoReflect() protoreflect.Message {
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExecutePlanResponse_ArrowBatch.ProtoReflect.Descriptor instead.
+func (*ExecutePlanResponse_ArrowBatch) Descriptor() ([]byte, []int) {
+	return file_sparkbridge_connect_v1_service_proto_rawDescGZIP(), []int{5, 1}
+}
+
+func (x *ExecutePlanResponse_ArrowBatch) GetRowCount() int64 {
+	if x != nil {
+		return x.RowCount
+	}
+	return 0
+}
+
+func (x *ExecutePlanResponse_ArrowBatch) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+// What a statement has given: the rows of a command that was run, or the query.
+type ExecutePlanResponse_SqlCommandResult struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Relation      *Relation              `protobuf:"bytes,1,opt,name=relation,proto3" json:"relation,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExecutePlanResponse_SqlCommandResult) Reset() {
+	*x = ExecutePlanResponse_SqlCommandResult{}
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExecutePlanResponse_SqlCommandResult) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExecutePlanResponse_SqlCommandResult) ProtoMessage() {}
+
+func (x *ExecutePlanResponse_SqlCommandResult) ProtoReflect() protoreflect.Message {
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExecutePlanResponse_SqlCommandResult.ProtoReflect.Descriptor instead.
+func (*ExecutePlanResponse_SqlCommandResult) Descriptor() ([]byte, []int) {
+	return file_sparkbridge_connect_v1_service_proto_rawDescGZIP(), []int{5, 2}
+}
+
+func (x *ExecutePlanResponse_SqlCommandResult) GetRelation() *Relation {
+	if x != nil {
+		return x.Relation
+	}
+	return nil
+}
+
 // How far the Spark jobs of the operation are; empty for commands that run none.
 type ExecutePlanResponse_ExecutionProgress struct {
 	state            protoimpl.MessageState                             `protogen:"open.v1"`
@@ -1409,7 +1945,7 @@ type ExecutePlanResponse_ExecutionProgress struct {
 
 func (x *ExecutePlanResponse_ExecutionProgress) Reset() {
 	*x = ExecutePlanResponse_ExecutionProgress{}
-	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[17]
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1421,7 +1957,7 @@ func (x *ExecutePlanResponse_ExecutionProgress) String() string {
 func (*ExecutePlanResponse_ExecutionProgress) ProtoMessage() {}
 
 func (x *ExecutePlanResponse_ExecutionProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[17]
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1434,7 +1970,7 @@ func (x *ExecutePlanResponse_ExecutionProgress) ProtoReflect() protoreflect.Mess
 
 // Deprecated: Use ExecutePlanResponse_ExecutionProgress.ProtoReflect.Descriptor instead.
 func (*ExecutePlanResponse_ExecutionProgress) Descriptor() ([]byte, []int) {
-	return file_sparkbridge_connect_v1_service_proto_rawDescGZIP(), []int{5, 1}
+	return file_sparkbridge_connect_v1_service_proto_rawDescGZIP(), []int{5, 3}
 }
 
 func (x *ExecutePlanResponse_ExecutionProgress) GetStages() []*ExecutePlanResponse_ExecutionProgress_StageInfo {
@@ -1464,7 +2000,7 @@ type ExecutePlanResponse_ExecutionProgress_StageInfo struct {
 
 func (x *ExecutePlanResponse_ExecutionProgress_StageInfo) Reset() {
 	*x = ExecutePlanResponse_ExecutionProgress_StageInfo{}
-	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[18]
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1476,7 +2012,7 @@ func (x *ExecutePlanResponse_ExecutionProgress_StageInfo) String() string {
 func (*ExecutePlanResponse_ExecutionProgress_StageInfo) ProtoMessage() {}
 
 func (x *ExecutePlanResponse_ExecutionProgress_StageInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[18]
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1489,7 +2025,7 @@ func (x *ExecutePlanResponse_ExecutionProgress_StageInfo) ProtoReflect() protore
 
 // Deprecated: Use ExecutePlanResponse_ExecutionProgress_StageInfo.ProtoReflect.Descriptor instead.
 func (*ExecutePlanResponse_ExecutionProgress_StageInfo) Descriptor() ([]byte, []int) {
-	return file_sparkbridge_connect_v1_service_proto_rawDescGZIP(), []int{5, 1, 0}
+	return file_sparkbridge_connect_v1_service_proto_rawDescGZIP(), []int{5, 3, 0}
 }
 
 func (x *ExecutePlanResponse_ExecutionProgress_StageInfo) GetStageId() int64 {
@@ -1536,7 +2072,7 @@ type ReleaseExecuteRequest_ReleaseAll struct {
 
 func (x *ReleaseExecuteRequest_ReleaseAll) Reset() {
 	*x = ReleaseExecuteRequest_ReleaseAll{}
-	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[19]
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1548,7 +2084,7 @@ func (x *ReleaseExecuteRequest_ReleaseAll) String() string {
 func (*ReleaseExecuteRequest_ReleaseAll) ProtoMessage() {}
 
 func (x *ReleaseExecuteRequest_ReleaseAll) ProtoReflect() protoreflect.Message {
-	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[19]
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1574,7 +2110,7 @@ type ReleaseExecuteRequest_ReleaseUntil struct {
 
 func (x *ReleaseExecuteRequest_ReleaseUntil) Reset() {
 	*x = ReleaseExecuteRequest_ReleaseUntil{}
-	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[20]
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1586,7 +2122,7 @@ func (x *ReleaseExecuteRequest_ReleaseUntil) String() string {
 func (*ReleaseExecuteRequest_ReleaseUntil) ProtoMessage() {}
 
 func (x *ReleaseExecuteRequest_ReleaseUntil) ProtoReflect() protoreflect.Message {
-	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[20]
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1617,7 +2153,7 @@ type AnalyzePlanRequest_SparkVersion struct {
 
 func (x *AnalyzePlanRequest_SparkVersion) Reset() {
 	*x = AnalyzePlanRequest_SparkVersion{}
-	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[21]
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1629,7 +2165,7 @@ func (x *AnalyzePlanRequest_SparkVersion) String() string {
 func (*AnalyzePlanRequest_SparkVersion) ProtoMessage() {}
 
 func (x *AnalyzePlanRequest_SparkVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[21]
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1645,6 +2181,149 @@ func (*AnalyzePlanRequest_SparkVersion) Descriptor() ([]byte, []int) {
 	return file_sparkbridge_connect_v1_service_proto_rawDescGZIP(), []int{9, 0}
 }
 
+// How Spark would run a plan.
+type AnalyzePlanRequest_Explain struct {
+	state         protoimpl.MessageState                 `protogen:"open.v1"`
+	Plan          *Plan                                  `protobuf:"bytes,1,opt,name=plan,proto3" json:"plan,omitempty"`
+	ExplainMode   AnalyzePlanRequest_Explain_ExplainMode `protobuf:"varint,2,opt,name=explain_mode,json=explainMode,proto3,enum=sparkbridge.connect.v1.AnalyzePlanRequest_Explain_ExplainMode" json:"explain_mode,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AnalyzePlanRequest_Explain) Reset() {
+	*x = AnalyzePlanRequest_Explain{}
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AnalyzePlanRequest_Explain) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AnalyzePlanRequest_Explain) ProtoMessage() {}
+
+func (x *AnalyzePlanRequest_Explain) ProtoReflect() protoreflect.Message {
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AnalyzePlanRequest_Explain.ProtoReflect.Descriptor instead.
+func (*AnalyzePlanRequest_Explain) Descriptor() ([]byte, []int) {
+	return file_sparkbridge_connect_v1_service_proto_rawDescGZIP(), []int{9, 1}
+}
+
+func (x *AnalyzePlanRequest_Explain) GetPlan() *Plan {
+	if x != nil {
+		return x.Plan
+	}
+	return nil
+}
+
+func (x *AnalyzePlanRequest_Explain) GetExplainMode() AnalyzePlanRequest_Explain_ExplainMode {
+	if x != nil {
+		return x.ExplainMode
+	}
+	return AnalyzePlanRequest_Explain_EXPLAIN_MODE_UNSPECIFIED
+}
+
+// The columns of a plan, as a tree in text.
+type AnalyzePlanRequest_TreeString struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Plan          *Plan                  `protobuf:"bytes,1,opt,name=plan,proto3" json:"plan,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AnalyzePlanRequest_TreeString) Reset() {
+	*x = AnalyzePlanRequest_TreeString{}
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AnalyzePlanRequest_TreeString) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AnalyzePlanRequest_TreeString) ProtoMessage() {}
+
+func (x *AnalyzePlanRequest_TreeString) ProtoReflect() protoreflect.Message {
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AnalyzePlanRequest_TreeString.ProtoReflect.Descriptor instead.
+func (*AnalyzePlanRequest_TreeString) Descriptor() ([]byte, []int) {
+	return file_sparkbridge_connect_v1_service_proto_rawDescGZIP(), []int{9, 2}
+}
+
+func (x *AnalyzePlanRequest_TreeString) GetPlan() *Plan {
+	if x != nil {
+		return x.Plan
+	}
+	return nil
+}
+
+// Whether a plan reads a stream.
+type AnalyzePlanRequest_IsStreaming struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Plan          *Plan                  `protobuf:"bytes,1,opt,name=plan,proto3" json:"plan,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AnalyzePlanRequest_IsStreaming) Reset() {
+	*x = AnalyzePlanRequest_IsStreaming{}
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AnalyzePlanRequest_IsStreaming) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AnalyzePlanRequest_IsStreaming) ProtoMessage() {}
+
+func (x *AnalyzePlanRequest_IsStreaming) ProtoReflect() protoreflect.Message {
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AnalyzePlanRequest_IsStreaming.ProtoReflect.Descriptor instead.
+func (*AnalyzePlanRequest_IsStreaming) Descriptor() ([]byte, []int) {
+	return file_sparkbridge_connect_v1_service_proto_rawDescGZIP(), []int{9, 3}
+}
+
+func (x *AnalyzePlanRequest_IsStreaming) GetPlan() *Plan {
+	if x != nil {
+		return x.Plan
+	}
+	return nil
+}
+
 type AnalyzePlanResponse_SparkVersion struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Version       string                 `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
@@ -1654,7 +2333,7 @@ type AnalyzePlanResponse_SparkVersion struct {
 
 func (x *AnalyzePlanResponse_SparkVersion) Reset() {
 	*x = AnalyzePlanResponse_SparkVersion{}
-	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[22]
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1666,7 +2345,7 @@ func (x *AnalyzePlanResponse_SparkVersion) String() string {
 func (*AnalyzePlanResponse_SparkVersion) ProtoMessage() {}
 
 func (x *AnalyzePlanResponse_SparkVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[22]
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1689,6 +2368,490 @@ func (x *AnalyzePlanResponse_SparkVersion) GetVersion() string {
 	return ""
 }
 
+type AnalyzePlanResponse_Explain struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ExplainString string                 `protobuf:"bytes,1,opt,name=explain_string,json=explainString,proto3" json:"explain_string,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AnalyzePlanResponse_Explain) Reset() {
+	*x = AnalyzePlanResponse_Explain{}
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AnalyzePlanResponse_Explain) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AnalyzePlanResponse_Explain) ProtoMessage() {}
+
+func (x *AnalyzePlanResponse_Explain) ProtoReflect() protoreflect.Message {
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AnalyzePlanResponse_Explain.ProtoReflect.Descriptor instead.
+func (*AnalyzePlanResponse_Explain) Descriptor() ([]byte, []int) {
+	return file_sparkbridge_connect_v1_service_proto_rawDescGZIP(), []int{10, 1}
+}
+
+func (x *AnalyzePlanResponse_Explain) GetExplainString() string {
+	if x != nil {
+		return x.ExplainString
+	}
+	return ""
+}
+
+type AnalyzePlanResponse_TreeString struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	TreeString    string                 `protobuf:"bytes,1,opt,name=tree_string,json=treeString,proto3" json:"tree_string,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AnalyzePlanResponse_TreeString) Reset() {
+	*x = AnalyzePlanResponse_TreeString{}
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AnalyzePlanResponse_TreeString) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AnalyzePlanResponse_TreeString) ProtoMessage() {}
+
+func (x *AnalyzePlanResponse_TreeString) ProtoReflect() protoreflect.Message {
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AnalyzePlanResponse_TreeString.ProtoReflect.Descriptor instead.
+func (*AnalyzePlanResponse_TreeString) Descriptor() ([]byte, []int) {
+	return file_sparkbridge_connect_v1_service_proto_rawDescGZIP(), []int{10, 2}
+}
+
+func (x *AnalyzePlanResponse_TreeString) GetTreeString() string {
+	if x != nil {
+		return x.TreeString
+	}
+	return ""
+}
+
+type AnalyzePlanResponse_IsStreaming struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	IsStreaming   bool                   `protobuf:"varint,1,opt,name=is_streaming,json=isStreaming,proto3" json:"is_streaming,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AnalyzePlanResponse_IsStreaming) Reset() {
+	*x = AnalyzePlanResponse_IsStreaming{}
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AnalyzePlanResponse_IsStreaming) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AnalyzePlanResponse_IsStreaming) ProtoMessage() {}
+
+func (x *AnalyzePlanResponse_IsStreaming) ProtoReflect() protoreflect.Message {
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AnalyzePlanResponse_IsStreaming.ProtoReflect.Descriptor instead.
+func (*AnalyzePlanResponse_IsStreaming) Descriptor() ([]byte, []int) {
+	return file_sparkbridge_connect_v1_service_proto_rawDescGZIP(), []int{10, 3}
+}
+
+func (x *AnalyzePlanResponse_IsStreaming) GetIsStreaming() bool {
+	if x != nil {
+		return x.IsStreaming
+	}
+	return false
+}
+
+type ConfigRequest_Operation struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Types that are valid to be assigned to OpType:
+	//
+	//	*ConfigRequest_Operation_Set
+	//	*ConfigRequest_Operation_Get
+	//	*ConfigRequest_Operation_GetOption
+	//	*ConfigRequest_Operation_GetAll
+	//	*ConfigRequest_Operation_Unset
+	OpType        isConfigRequest_Operation_OpType `protobuf_oneof:"op_type"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConfigRequest_Operation) Reset() {
+	*x = ConfigRequest_Operation{}
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConfigRequest_Operation) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConfigRequest_Operation) ProtoMessage() {}
+
+func (x *ConfigRequest_Operation) ProtoReflect() protoreflect.Message {
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConfigRequest_Operation.ProtoReflect.Descriptor instead.
+func (*ConfigRequest_Operation) Descriptor() ([]byte, []int) {
+	return file_sparkbridge_connect_v1_service_proto_rawDescGZIP(), []int{12, 0}
+}
+
+func (x *ConfigRequest_Operation) GetOpType() isConfigRequest_Operation_OpType {
+	if x != nil {
+		return x.OpType
+	}
+	return nil
+}
+
+func (x *ConfigRequest_Operation) GetSet() *ConfigRequest_Set {
+	if x != nil {
+		if x, ok := x.OpType.(*ConfigRequest_Operation_Set); ok {
+			return x.Set
+		}
+	}
+	return nil
+}
+
+func (x *ConfigRequest_Operation) GetGet() *ConfigRequest_Get {
+	if x != nil {
+		if x, ok := x.OpType.(*ConfigRequest_Operation_Get); ok {
+			return x.Get
+		}
+	}
+	return nil
+}
+
+func (x *ConfigRequest_Operation) GetGetOption() *ConfigRequest_GetOption {
+	if x != nil {
+		if x, ok := x.OpType.(*ConfigRequest_Operation_GetOption); ok {
+			return x.GetOption
+		}
+	}
+	return nil
+}
+
+func (x *ConfigRequest_Operation) GetGetAll() *ConfigRequest_GetAll {
+	if x != nil {
+		if x, ok := x.OpType.(*ConfigRequest_Operation_GetAll); ok {
+			return x.GetAll
+		}
+	}
+	return nil
+}
+
+func (x *ConfigRequest_Operation) GetUnset() *ConfigRequest_Unset {
+	if x != nil {
+		if x, ok := x.OpType.(*ConfigRequest_Operation_Unset); ok {
+			return x.Unset
+		}
+	}
+	return nil
+}
+
+type isConfigRequest_Operation_OpType interface {
+	isConfigRequest_Operation_OpType()
+}
+
+type ConfigRequest_Operation_Set struct {
+	Set *ConfigRequest_Set `protobuf:"bytes,1,opt,name=set,proto3,oneof"`
+}
+
+type ConfigRequest_Operation_Get struct {
+	Get *ConfigRequest_Get `protobuf:"bytes,2,opt,name=get,proto3,oneof"`
+}
+
+type ConfigRequest_Operation_GetOption struct {
+	GetOption *ConfigRequest_GetOption `protobuf:"bytes,4,opt,name=get_option,json=getOption,proto3,oneof"`
+}
+
+type ConfigRequest_Operation_GetAll struct {
+	GetAll *ConfigRequest_GetAll `protobuf:"bytes,5,opt,name=get_all,json=getAll,proto3,oneof"`
+}
+
+type ConfigRequest_Operation_Unset struct {
+	Unset *ConfigRequest_Unset `protobuf:"bytes,6,opt,name=unset,proto3,oneof"`
+}
+
+func (*ConfigRequest_Operation_Set) isConfigRequest_Operation_OpType() {}
+
+func (*ConfigRequest_Operation_Get) isConfigRequest_Operation_OpType() {}
+
+func (*ConfigRequest_Operation_GetOption) isConfigRequest_Operation_OpType() {}
+
+func (*ConfigRequest_Operation_GetAll) isConfigRequest_Operation_OpType() {}
+
+func (*ConfigRequest_Operation_Unset) isConfigRequest_Operation_OpType() {}
+
+type ConfigRequest_Set struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Pairs         []*KeyValue            `protobuf:"bytes,1,rep,name=pairs,proto3" json:"pairs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConfigRequest_Set) Reset() {
+	*x = ConfigRequest_Set{}
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConfigRequest_Set) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConfigRequest_Set) ProtoMessage() {}
+
+func (x *ConfigRequest_Set) ProtoReflect() protoreflect.Message {
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConfigRequest_Set.ProtoReflect.Descriptor instead.
+func (*ConfigRequest_Set) Descriptor() ([]byte, []int) {
+	return file_sparkbridge_connect_v1_service_proto_rawDescGZIP(), []int{12, 1}
+}
+
+func (x *ConfigRequest_Set) GetPairs() []*KeyValue {
+	if x != nil {
+		return x.Pairs
+	}
+	return nil
+}
+
+// A setting that is not set and has no default is an error.
+type ConfigRequest_Get struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Keys          []string               `protobuf:"bytes,1,rep,name=keys,proto3" json:"keys,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConfigRequest_Get) Reset() {
+	*x = ConfigRequest_Get{}
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConfigRequest_Get) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConfigRequest_Get) ProtoMessage() {}
+
+func (x *ConfigRequest_Get) ProtoReflect() protoreflect.Message {
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConfigRequest_Get.ProtoReflect.Descriptor instead.
+func (*ConfigRequest_Get) Descriptor() ([]byte, []int) {
+	return file_sparkbridge_connect_v1_service_proto_rawDescGZIP(), []int{12, 2}
+}
+
+func (x *ConfigRequest_Get) GetKeys() []string {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
+// A setting that is not set and has no default comes without a value.
+type ConfigRequest_GetOption struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Keys          []string               `protobuf:"bytes,1,rep,name=keys,proto3" json:"keys,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConfigRequest_GetOption) Reset() {
+	*x = ConfigRequest_GetOption{}
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConfigRequest_GetOption) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConfigRequest_GetOption) ProtoMessage() {}
+
+func (x *ConfigRequest_GetOption) ProtoReflect() protoreflect.Message {
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConfigRequest_GetOption.ProtoReflect.Descriptor instead.
+func (*ConfigRequest_GetOption) Descriptor() ([]byte, []int) {
+	return file_sparkbridge_connect_v1_service_proto_rawDescGZIP(), []int{12, 3}
+}
+
+func (x *ConfigRequest_GetOption) GetKeys() []string {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
+type ConfigRequest_GetAll struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Prefix        *string                `protobuf:"bytes,1,opt,name=prefix,proto3,oneof" json:"prefix,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConfigRequest_GetAll) Reset() {
+	*x = ConfigRequest_GetAll{}
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConfigRequest_GetAll) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConfigRequest_GetAll) ProtoMessage() {}
+
+func (x *ConfigRequest_GetAll) ProtoReflect() protoreflect.Message {
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConfigRequest_GetAll.ProtoReflect.Descriptor instead.
+func (*ConfigRequest_GetAll) Descriptor() ([]byte, []int) {
+	return file_sparkbridge_connect_v1_service_proto_rawDescGZIP(), []int{12, 4}
+}
+
+func (x *ConfigRequest_GetAll) GetPrefix() string {
+	if x != nil && x.Prefix != nil {
+		return *x.Prefix
+	}
+	return ""
+}
+
+type ConfigRequest_Unset struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Keys          []string               `protobuf:"bytes,1,rep,name=keys,proto3" json:"keys,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConfigRequest_Unset) Reset() {
+	*x = ConfigRequest_Unset{}
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConfigRequest_Unset) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConfigRequest_Unset) ProtoMessage() {}
+
+func (x *ConfigRequest_Unset) ProtoReflect() protoreflect.Message {
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConfigRequest_Unset.ProtoReflect.Descriptor instead.
+func (*ConfigRequest_Unset) Descriptor() ([]byte, []int) {
+	return file_sparkbridge_connect_v1_service_proto_rawDescGZIP(), []int{12, 5}
+}
+
+func (x *ConfigRequest_Unset) GetKeys() []string {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
 // Spark's own view of an error.
 type FetchErrorDetailsResponse_SparkThrowable struct {
 	state             protoimpl.MessageState `protogen:"open.v1"`
@@ -1701,7 +2864,7 @@ type FetchErrorDetailsResponse_SparkThrowable struct {
 
 func (x *FetchErrorDetailsResponse_SparkThrowable) Reset() {
 	*x = FetchErrorDetailsResponse_SparkThrowable{}
-	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[23]
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1713,7 +2876,7 @@ func (x *FetchErrorDetailsResponse_SparkThrowable) String() string {
 func (*FetchErrorDetailsResponse_SparkThrowable) ProtoMessage() {}
 
 func (x *FetchErrorDetailsResponse_SparkThrowable) ProtoReflect() protoreflect.Message {
-	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[23]
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1726,7 +2889,7 @@ func (x *FetchErrorDetailsResponse_SparkThrowable) ProtoReflect() protoreflect.M
 
 // Deprecated: Use FetchErrorDetailsResponse_SparkThrowable.ProtoReflect.Descriptor instead.
 func (*FetchErrorDetailsResponse_SparkThrowable) Descriptor() ([]byte, []int) {
-	return file_sparkbridge_connect_v1_service_proto_rawDescGZIP(), []int{14, 0}
+	return file_sparkbridge_connect_v1_service_proto_rawDescGZIP(), []int{17, 0}
 }
 
 func (x *FetchErrorDetailsResponse_SparkThrowable) GetErrorClass() string {
@@ -1750,21 +2913,90 @@ func (x *FetchErrorDetailsResponse_SparkThrowable) GetSqlState() string {
 	return ""
 }
 
+type FetchErrorDetailsResponse_StackTraceElement struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	DeclaringClass string                 `protobuf:"bytes,1,opt,name=declaring_class,json=declaringClass,proto3" json:"declaring_class,omitempty"`
+	MethodName     string                 `protobuf:"bytes,2,opt,name=method_name,json=methodName,proto3" json:"method_name,omitempty"`
+	FileName       *string                `protobuf:"bytes,3,opt,name=file_name,json=fileName,proto3,oneof" json:"file_name,omitempty"`
+	LineNumber     int32                  `protobuf:"varint,4,opt,name=line_number,json=lineNumber,proto3" json:"line_number,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *FetchErrorDetailsResponse_StackTraceElement) Reset() {
+	*x = FetchErrorDetailsResponse_StackTraceElement{}
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FetchErrorDetailsResponse_StackTraceElement) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FetchErrorDetailsResponse_StackTraceElement) ProtoMessage() {}
+
+func (x *FetchErrorDetailsResponse_StackTraceElement) ProtoReflect() protoreflect.Message {
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FetchErrorDetailsResponse_StackTraceElement.ProtoReflect.Descriptor instead.
+func (*FetchErrorDetailsResponse_StackTraceElement) Descriptor() ([]byte, []int) {
+	return file_sparkbridge_connect_v1_service_proto_rawDescGZIP(), []int{17, 1}
+}
+
+func (x *FetchErrorDetailsResponse_StackTraceElement) GetDeclaringClass() string {
+	if x != nil {
+		return x.DeclaringClass
+	}
+	return ""
+}
+
+func (x *FetchErrorDetailsResponse_StackTraceElement) GetMethodName() string {
+	if x != nil {
+		return x.MethodName
+	}
+	return ""
+}
+
+func (x *FetchErrorDetailsResponse_StackTraceElement) GetFileName() string {
+	if x != nil && x.FileName != nil {
+		return *x.FileName
+	}
+	return ""
+}
+
+func (x *FetchErrorDetailsResponse_StackTraceElement) GetLineNumber() int32 {
+	if x != nil {
+		return x.LineNumber
+	}
+	return 0
+}
+
 // An exception; its cause stands in the same list.
 type FetchErrorDetailsResponse_Error struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Java class names, the thrown one first.
-	ErrorTypeHierarchy []string                                  `protobuf:"bytes,1,rep,name=error_type_hierarchy,json=errorTypeHierarchy,proto3" json:"error_type_hierarchy,omitempty"`
-	Message            string                                    `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	CauseIdx           *int32                                    `protobuf:"varint,4,opt,name=cause_idx,json=causeIdx,proto3,oneof" json:"cause_idx,omitempty"`
-	SparkThrowable     *FetchErrorDetailsResponse_SparkThrowable `protobuf:"bytes,5,opt,name=spark_throwable,json=sparkThrowable,proto3,oneof" json:"spark_throwable,omitempty"`
+	ErrorTypeHierarchy []string                                       `protobuf:"bytes,1,rep,name=error_type_hierarchy,json=errorTypeHierarchy,proto3" json:"error_type_hierarchy,omitempty"`
+	Message            string                                         `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	StackTrace         []*FetchErrorDetailsResponse_StackTraceElement `protobuf:"bytes,3,rep,name=stack_trace,json=stackTrace,proto3" json:"stack_trace,omitempty"`
+	CauseIdx           *int32                                         `protobuf:"varint,4,opt,name=cause_idx,json=causeIdx,proto3,oneof" json:"cause_idx,omitempty"`
+	SparkThrowable     *FetchErrorDetailsResponse_SparkThrowable      `protobuf:"bytes,5,opt,name=spark_throwable,json=sparkThrowable,proto3,oneof" json:"spark_throwable,omitempty"`
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
 }
 
 func (x *FetchErrorDetailsResponse_Error) Reset() {
 	*x = FetchErrorDetailsResponse_Error{}
-	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[24]
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1776,7 +3008,7 @@ func (x *FetchErrorDetailsResponse_Error) String() string {
 func (*FetchErrorDetailsResponse_Error) ProtoMessage() {}
 
 func (x *FetchErrorDetailsResponse_Error) ProtoReflect() protoreflect.Message {
-	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[24]
+	mi := &file_sparkbridge_connect_v1_service_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1789,7 +3021,7 @@ func (x *FetchErrorDetailsResponse_Error) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchErrorDetailsResponse_Error.ProtoReflect.Descriptor instead.
 func (*FetchErrorDetailsResponse_Error) Descriptor() ([]byte, []int) {
-	return file_sparkbridge_connect_v1_service_proto_rawDescGZIP(), []int{14, 1}
+	return file_sparkbridge_connect_v1_service_proto_rawDescGZIP(), []int{17, 2}
 }
 
 func (x *FetchErrorDetailsResponse_Error) GetErrorTypeHierarchy() []string {
@@ -1804,6 +3036,13 @@ func (x *FetchErrorDetailsResponse_Error) GetMessage() string {
 		return x.Message
 	}
 	return ""
+}
+
+func (x *FetchErrorDetailsResponse_Error) GetStackTrace() []*FetchErrorDetailsResponse_StackTraceElement {
+	if x != nil {
+		return x.StackTrace
+	}
+	return nil
 }
 
 func (x *FetchErrorDetailsResponse_Error) GetCauseIdx() int32 {
@@ -1824,14 +3063,19 @@ var File_sparkbridge_connect_v1_service_proto protoreflect.FileDescriptor
 
 const file_sparkbridge_connect_v1_service_proto_rawDesc = "" +
 	"\n" +
-	"$sparkbridge/connect/v1/service.proto\x12\x16sparkbridge.connect.v1\x1a&sparkbridge/connect/v1/streaming.proto\"C\n" +
+	"$sparkbridge/connect/v1/service.proto\x12\x16sparkbridge.connect.v1\x1a!sparkbridge/connect/v1/plan.proto\x1a&sparkbridge/connect/v1/streaming.proto\"C\n" +
 	"\vUserContext\x12\x17\n" +
 	"\auser_id\x18\x01 \x01(\tR\x06userId\x12\x1b\n" +
-	"\tuser_name\x18\x02 \x01(\tR\buserName\"N\n" +
-	"\x04Plan\x12;\n" +
+	"\tuser_name\x18\x02 \x01(\tR\buserName\"\x86\x01\n" +
+	"\x04Plan\x126\n" +
+	"\x04root\x18\x01 \x01(\v2 .sparkbridge.connect.v1.RelationH\x00R\x04root\x12;\n" +
 	"\acommand\x18\x02 \x01(\v2\x1f.sparkbridge.connect.v1.CommandH\x00R\acommandB\t\n" +
-	"\aop_type\"\x8e\x03\n" +
-	"\aCommand\x12g\n" +
+	"\aop_type\"\xb5\x05\n" +
+	"\aCommand\x12h\n" +
+	"\x15create_dataframe_view\x18\x03 \x01(\v22.sparkbridge.connect.v1.CreateDataFrameViewCommandH\x00R\x13createDataframeView\x12E\n" +
+	"\vsql_command\x18\x05 \x01(\v2\".sparkbridge.connect.v1.SqlCommandH\x00R\n" +
+	"sqlCommand\x12t\n" +
+	"\x1cwrite_stream_operation_start\x18\x06 \x01(\v21.sparkbridge.connect.v1.WriteStreamOperationStartH\x00R\x19writeStreamOperationStart\x12g\n" +
 	"\x17streaming_query_command\x18\a \x01(\v2-.sparkbridge.connect.v1.StreamingQueryCommandH\x00R\x15streamingQueryCommand\x12}\n" +
 	"\x1fstreaming_query_manager_command\x18\t \x01(\v24.sparkbridge.connect.v1.StreamingQueryManagerCommandH\x00R\x1cstreamingQueryManagerCommand\x12\x8a\x01\n" +
 	"$streaming_query_listener_bus_command\x18\v \x01(\v28.sparkbridge.connect.v1.StreamingQueryListenerBusCommandH\x00R streamingQueryListenerBusCommandB\x0e\n" +
@@ -1854,22 +3098,30 @@ const file_sparkbridge_connect_v1_service_proto_rawDesc = "" +
 	"\x0erequest_optionB)\n" +
 	"'_client_observed_server_side_session_idB\x0f\n" +
 	"\r_operation_idB\x0e\n" +
-	"\f_client_type\"\xac\n" +
-	"\n" +
+	"\f_client_type\"\x86\r\n" +
 	"\x13ExecutePlanResponse\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x123\n" +
 	"\x16server_side_session_id\x18\x0f \x01(\tR\x13serverSideSessionId\x12!\n" +
 	"\foperation_id\x18\f \x01(\tR\voperationId\x12\x1f\n" +
 	"\vresponse_id\x18\r \x01(\tR\n" +
-	"responseId\x12\x87\x01\n" +
+	"responseId\x12Y\n" +
+	"\varrow_batch\x18\x02 \x01(\v26.sparkbridge.connect.v1.ExecutePlanResponse.ArrowBatchH\x00R\n" +
+	"arrowBatch\x12l\n" +
+	"\x12sql_command_result\x18\x05 \x01(\v2<.sparkbridge.connect.v1.ExecutePlanResponse.SqlCommandResultH\x00R\x10sqlCommandResult\x12\x87\x01\n" +
 	"#write_stream_operation_start_result\x18\b \x01(\v27.sparkbridge.connect.v1.WriteStreamOperationStartResultH\x00R\x1fwriteStreamOperationStartResult\x12z\n" +
 	"\x1estreaming_query_command_result\x18\t \x01(\v23.sparkbridge.connect.v1.StreamingQueryCommandResultH\x00R\x1bstreamingQueryCommandResult\x12\x90\x01\n" +
 	"&streaming_query_manager_command_result\x18\v \x01(\v2:.sparkbridge.connect.v1.StreamingQueryManagerCommandResultH\x00R\"streamingQueryManagerCommandResult\x12\x90\x01\n" +
 	"&streaming_query_listener_events_result\x18\x10 \x01(\v2:.sparkbridge.connect.v1.StreamingQueryListenerEventsResultH\x00R\"streamingQueryListenerEventsResult\x12e\n" +
 	"\x0fresult_complete\x18\x0e \x01(\v2:.sparkbridge.connect.v1.ExecutePlanResponse.ResultCompleteH\x00R\x0eresultComplete\x12n\n" +
 	"\x12execution_progress\x18\x12 \x01(\v2=.sparkbridge.connect.v1.ExecutePlanResponse.ExecutionProgressH\x00R\x11executionProgress\x1a\x10\n" +
-	"\x0eResultComplete\x1a\xd6\x02\n" +
+	"\x0eResultComplete\x1a=\n" +
+	"\n" +
+	"ArrowBatch\x12\x1b\n" +
+	"\trow_count\x18\x01 \x01(\x03R\browCount\x12\x12\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\x1aP\n" +
+	"\x10SqlCommandResult\x12<\n" +
+	"\brelation\x18\x01 \x01(\v2 .sparkbridge.connect.v1.RelationR\brelation\x1a\xd6\x02\n" +
 	"\x11ExecutionProgress\x12_\n" +
 	"\x06stages\x18\x01 \x03(\v2G.sparkbridge.connect.v1.ExecutePlanResponse.ExecutionProgress.StageInfoR\x06stages\x12,\n" +
 	"\x12num_inflight_tasks\x18\x02 \x01(\x03R\x10numInflightTasks\x1a\xb1\x01\n" +
@@ -1916,28 +3168,95 @@ const file_sparkbridge_connect_v1_service_proto_rawDesc = "" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x123\n" +
 	"\x16server_side_session_id\x18\x03 \x01(\tR\x13serverSideSessionId\x12&\n" +
 	"\foperation_id\x18\x02 \x01(\tH\x00R\voperationId\x88\x01\x01B\x0f\n" +
-	"\r_operation_id\"\xaf\x03\n" +
+	"\r_operation_id\"\xb9\b\n" +
 	"\x12AnalyzePlanRequest\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x12V\n" +
 	"&client_observed_server_side_session_id\x18\x11 \x01(\tH\x01R!clientObservedServerSideSessionId\x88\x01\x01\x12F\n" +
 	"\fuser_context\x18\x02 \x01(\v2#.sparkbridge.connect.v1.UserContextR\vuserContext\x12$\n" +
 	"\vclient_type\x18\x03 \x01(\tH\x02R\n" +
-	"clientType\x88\x01\x01\x12^\n" +
+	"clientType\x88\x01\x01\x12N\n" +
+	"\aexplain\x18\x05 \x01(\v22.sparkbridge.connect.v1.AnalyzePlanRequest.ExplainH\x00R\aexplain\x12X\n" +
+	"\vtree_string\x18\x06 \x01(\v25.sparkbridge.connect.v1.AnalyzePlanRequest.TreeStringH\x00R\n" +
+	"treeString\x12[\n" +
+	"\fis_streaming\x18\b \x01(\v26.sparkbridge.connect.v1.AnalyzePlanRequest.IsStreamingH\x00R\visStreaming\x12^\n" +
 	"\rspark_version\x18\n" +
 	" \x01(\v27.sparkbridge.connect.v1.AnalyzePlanRequest.SparkVersionH\x00R\fsparkVersion\x1a\x0e\n" +
-	"\fSparkVersionB\t\n" +
+	"\fSparkVersion\x1a\xff\x01\n" +
+	"\aExplain\x120\n" +
+	"\x04plan\x18\x01 \x01(\v2\x1c.sparkbridge.connect.v1.PlanR\x04plan\x12a\n" +
+	"\fexplain_mode\x18\x02 \x01(\x0e2>.sparkbridge.connect.v1.AnalyzePlanRequest.Explain.ExplainModeR\vexplainMode\"_\n" +
+	"\vExplainMode\x12\x1c\n" +
+	"\x18EXPLAIN_MODE_UNSPECIFIED\x10\x00\x12\x17\n" +
+	"\x13EXPLAIN_MODE_SIMPLE\x10\x01\x12\x19\n" +
+	"\x15EXPLAIN_MODE_EXTENDED\x10\x02\x1a>\n" +
+	"\n" +
+	"TreeString\x120\n" +
+	"\x04plan\x18\x01 \x01(\v2\x1c.sparkbridge.connect.v1.PlanR\x04plan\x1a?\n" +
+	"\vIsStreaming\x120\n" +
+	"\x04plan\x18\x01 \x01(\v2\x1c.sparkbridge.connect.v1.PlanR\x04planB\t\n" +
 	"\aanalyzeB)\n" +
 	"'_client_observed_server_side_session_idB\x0e\n" +
-	"\f_client_type\"\xfe\x01\n" +
+	"\f_client_type\"\x9b\x05\n" +
 	"\x13AnalyzePlanResponse\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x123\n" +
-	"\x16server_side_session_id\x18\x0f \x01(\tR\x13serverSideSessionId\x12_\n" +
+	"\x16server_side_session_id\x18\x0f \x01(\tR\x13serverSideSessionId\x12O\n" +
+	"\aexplain\x18\x03 \x01(\v23.sparkbridge.connect.v1.AnalyzePlanResponse.ExplainH\x00R\aexplain\x12Y\n" +
+	"\vtree_string\x18\x04 \x01(\v26.sparkbridge.connect.v1.AnalyzePlanResponse.TreeStringH\x00R\n" +
+	"treeString\x12\\\n" +
+	"\fis_streaming\x18\x06 \x01(\v27.sparkbridge.connect.v1.AnalyzePlanResponse.IsStreamingH\x00R\visStreaming\x12_\n" +
 	"\rspark_version\x18\b \x01(\v28.sparkbridge.connect.v1.AnalyzePlanResponse.SparkVersionH\x00R\fsparkVersion\x1a(\n" +
 	"\fSparkVersion\x12\x18\n" +
-	"\aversion\x18\x01 \x01(\tR\aversionB\b\n" +
-	"\x06result\"\xb4\x01\n" +
+	"\aversion\x18\x01 \x01(\tR\aversion\x1a0\n" +
+	"\aExplain\x12%\n" +
+	"\x0eexplain_string\x18\x01 \x01(\tR\rexplainString\x1a-\n" +
+	"\n" +
+	"TreeString\x12\x1f\n" +
+	"\vtree_string\x18\x01 \x01(\tR\n" +
+	"treeString\x1a0\n" +
+	"\vIsStreaming\x12!\n" +
+	"\fis_streaming\x18\x01 \x01(\bR\visStreamingB\b\n" +
+	"\x06result\"A\n" +
+	"\bKeyValue\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x19\n" +
+	"\x05value\x18\x02 \x01(\tH\x00R\x05value\x88\x01\x01B\b\n" +
+	"\x06_value\"\xbf\a\n" +
+	"\rConfigRequest\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\x01 \x01(\tR\tsessionId\x12V\n" +
+	"&client_observed_server_side_session_id\x18\b \x01(\tH\x00R!clientObservedServerSideSessionId\x88\x01\x01\x12F\n" +
+	"\fuser_context\x18\x02 \x01(\v2#.sparkbridge.connect.v1.UserContextR\vuserContext\x12M\n" +
+	"\toperation\x18\x03 \x01(\v2/.sparkbridge.connect.v1.ConfigRequest.OperationR\toperation\x12$\n" +
+	"\vclient_type\x18\x04 \x01(\tH\x01R\n" +
+	"clientType\x88\x01\x01\x1a\xf4\x02\n" +
+	"\tOperation\x12=\n" +
+	"\x03set\x18\x01 \x01(\v2).sparkbridge.connect.v1.ConfigRequest.SetH\x00R\x03set\x12=\n" +
+	"\x03get\x18\x02 \x01(\v2).sparkbridge.connect.v1.ConfigRequest.GetH\x00R\x03get\x12P\n" +
+	"\n" +
+	"get_option\x18\x04 \x01(\v2/.sparkbridge.connect.v1.ConfigRequest.GetOptionH\x00R\tgetOption\x12G\n" +
+	"\aget_all\x18\x05 \x01(\v2,.sparkbridge.connect.v1.ConfigRequest.GetAllH\x00R\x06getAll\x12C\n" +
+	"\x05unset\x18\x06 \x01(\v2+.sparkbridge.connect.v1.ConfigRequest.UnsetH\x00R\x05unsetB\t\n" +
+	"\aop_type\x1a=\n" +
+	"\x03Set\x126\n" +
+	"\x05pairs\x18\x01 \x03(\v2 .sparkbridge.connect.v1.KeyValueR\x05pairs\x1a\x19\n" +
+	"\x03Get\x12\x12\n" +
+	"\x04keys\x18\x01 \x03(\tR\x04keys\x1a\x1f\n" +
+	"\tGetOption\x12\x12\n" +
+	"\x04keys\x18\x01 \x03(\tR\x04keys\x1a0\n" +
+	"\x06GetAll\x12\x1b\n" +
+	"\x06prefix\x18\x01 \x01(\tH\x00R\x06prefix\x88\x01\x01B\t\n" +
+	"\a_prefix\x1a\x1b\n" +
+	"\x05Unset\x12\x12\n" +
+	"\x04keys\x18\x01 \x03(\tR\x04keysB)\n" +
+	"'_client_observed_server_side_session_idB\x0e\n" +
+	"\f_client_type\"\xb8\x01\n" +
+	"\x0eConfigResponse\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\x01 \x01(\tR\tsessionId\x123\n" +
+	"\x16server_side_session_id\x18\x04 \x01(\tR\x13serverSideSessionId\x126\n" +
+	"\x05pairs\x18\x02 \x03(\v2 .sparkbridge.connect.v1.KeyValueR\x05pairs\x12\x1a\n" +
+	"\bwarnings\x18\x03 \x03(\tR\bwarnings\"\xb4\x01\n" +
 	"\x15ReleaseSessionRequest\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x12F\n" +
@@ -1958,7 +3277,7 @@ const file_sparkbridge_connect_v1_service_proto_rawDesc = "" +
 	"\vclient_type\x18\x04 \x01(\tH\x01R\n" +
 	"clientType\x88\x01\x01B)\n" +
 	"'_client_observed_server_side_session_idB\x0e\n" +
-	"\f_client_type\"\xd0\x06\n" +
+	"\f_client_type\"\xe7\b\n" +
 	"\x19FetchErrorDetailsResponse\x123\n" +
 	"\x16server_side_session_id\x18\x03 \x01(\tR\x13serverSideSessionId\x12\x1d\n" +
 	"\n" +
@@ -1975,10 +3294,21 @@ const file_sparkbridge_connect_v1_service_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x0e\n" +
 	"\f_error_classB\f\n" +
 	"\n" +
-	"_sql_state\x1a\x87\x02\n" +
+	"_sql_state\x1a\xae\x01\n" +
+	"\x11StackTraceElement\x12'\n" +
+	"\x0fdeclaring_class\x18\x01 \x01(\tR\x0edeclaringClass\x12\x1f\n" +
+	"\vmethod_name\x18\x02 \x01(\tR\n" +
+	"methodName\x12 \n" +
+	"\tfile_name\x18\x03 \x01(\tH\x00R\bfileName\x88\x01\x01\x12\x1f\n" +
+	"\vline_number\x18\x04 \x01(\x05R\n" +
+	"lineNumberB\f\n" +
+	"\n" +
+	"_file_name\x1a\xed\x02\n" +
 	"\x05Error\x120\n" +
 	"\x14error_type_hierarchy\x18\x01 \x03(\tR\x12errorTypeHierarchy\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\x12 \n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\x12d\n" +
+	"\vstack_trace\x18\x03 \x03(\v2C.sparkbridge.connect.v1.FetchErrorDetailsResponse.StackTraceElementR\n" +
+	"stackTrace\x12 \n" +
 	"\tcause_idx\x18\x04 \x01(\x05H\x00R\bcauseIdx\x88\x01\x01\x12n\n" +
 	"\x0fspark_throwable\x18\x05 \x01(\v2@.sparkbridge.connect.v1.FetchErrorDetailsResponse.SparkThrowableH\x01R\x0esparkThrowable\x88\x01\x01B\f\n" +
 	"\n" +
@@ -1998,75 +3328,126 @@ func file_sparkbridge_connect_v1_service_proto_rawDescGZIP() []byte {
 	return file_sparkbridge_connect_v1_service_proto_rawDescData
 }
 
-var file_sparkbridge_connect_v1_service_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_sparkbridge_connect_v1_service_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_sparkbridge_connect_v1_service_proto_msgTypes = make([]protoimpl.MessageInfo, 44)
 var file_sparkbridge_connect_v1_service_proto_goTypes = []any{
-	(*UserContext)(nil),                                     // 0: sparkbridge.connect.v1.UserContext
-	(*Plan)(nil),                                            // 1: sparkbridge.connect.v1.Plan
-	(*Command)(nil),                                         // 2: sparkbridge.connect.v1.Command
-	(*ReattachOptions)(nil),                                 // 3: sparkbridge.connect.v1.ReattachOptions
-	(*ExecutePlanRequest)(nil),                              // 4: sparkbridge.connect.v1.ExecutePlanRequest
-	(*ExecutePlanResponse)(nil),                             // 5: sparkbridge.connect.v1.ExecutePlanResponse
-	(*ReattachExecuteRequest)(nil),                          // 6: sparkbridge.connect.v1.ReattachExecuteRequest
-	(*ReleaseExecuteRequest)(nil),                           // 7: sparkbridge.connect.v1.ReleaseExecuteRequest
-	(*ReleaseExecuteResponse)(nil),                          // 8: sparkbridge.connect.v1.ReleaseExecuteResponse
-	(*AnalyzePlanRequest)(nil),                              // 9: sparkbridge.connect.v1.AnalyzePlanRequest
-	(*AnalyzePlanResponse)(nil),                             // 10: sparkbridge.connect.v1.AnalyzePlanResponse
-	(*ReleaseSessionRequest)(nil),                           // 11: sparkbridge.connect.v1.ReleaseSessionRequest
-	(*ReleaseSessionResponse)(nil),                          // 12: sparkbridge.connect.v1.ReleaseSessionResponse
-	(*FetchErrorDetailsRequest)(nil),                        // 13: sparkbridge.connect.v1.FetchErrorDetailsRequest
-	(*FetchErrorDetailsResponse)(nil),                       // 14: sparkbridge.connect.v1.FetchErrorDetailsResponse
-	(*ExecutePlanRequest_RequestOption)(nil),                // 15: sparkbridge.connect.v1.ExecutePlanRequest.RequestOption
-	(*ExecutePlanResponse_ResultComplete)(nil),              // 16: sparkbridge.connect.v1.ExecutePlanResponse.ResultComplete
-	(*ExecutePlanResponse_ExecutionProgress)(nil),           // 17: sparkbridge.connect.v1.ExecutePlanResponse.ExecutionProgress
-	(*ExecutePlanResponse_ExecutionProgress_StageInfo)(nil), // 18: sparkbridge.connect.v1.ExecutePlanResponse.ExecutionProgress.StageInfo
-	(*ReleaseExecuteRequest_ReleaseAll)(nil),                // 19: sparkbridge.connect.v1.ReleaseExecuteRequest.ReleaseAll
-	(*ReleaseExecuteRequest_ReleaseUntil)(nil),              // 20: sparkbridge.connect.v1.ReleaseExecuteRequest.ReleaseUntil
-	(*AnalyzePlanRequest_SparkVersion)(nil),                 // 21: sparkbridge.connect.v1.AnalyzePlanRequest.SparkVersion
-	(*AnalyzePlanResponse_SparkVersion)(nil),                // 22: sparkbridge.connect.v1.AnalyzePlanResponse.SparkVersion
-	(*FetchErrorDetailsResponse_SparkThrowable)(nil),        // 23: sparkbridge.connect.v1.FetchErrorDetailsResponse.SparkThrowable
-	(*FetchErrorDetailsResponse_Error)(nil),                 // 24: sparkbridge.connect.v1.FetchErrorDetailsResponse.Error
-	nil,                                                     // 25: sparkbridge.connect.v1.FetchErrorDetailsResponse.SparkThrowable.MessageParametersEntry
-	(*StreamingQueryCommand)(nil),                           // 26: sparkbridge.connect.v1.StreamingQueryCommand
-	(*StreamingQueryManagerCommand)(nil),                    // 27: sparkbridge.connect.v1.StreamingQueryManagerCommand
-	(*StreamingQueryListenerBusCommand)(nil),                // 28: sparkbridge.connect.v1.StreamingQueryListenerBusCommand
-	(*WriteStreamOperationStartResult)(nil),                 // 29: sparkbridge.connect.v1.WriteStreamOperationStartResult
-	(*StreamingQueryCommandResult)(nil),                     // 30: sparkbridge.connect.v1.StreamingQueryCommandResult
-	(*StreamingQueryManagerCommandResult)(nil),              // 31: sparkbridge.connect.v1.StreamingQueryManagerCommandResult
-	(*StreamingQueryListenerEventsResult)(nil),              // 32: sparkbridge.connect.v1.StreamingQueryListenerEventsResult
+	(AnalyzePlanRequest_Explain_ExplainMode)(0),             // 0: sparkbridge.connect.v1.AnalyzePlanRequest.Explain.ExplainMode
+	(*UserContext)(nil),                                     // 1: sparkbridge.connect.v1.UserContext
+	(*Plan)(nil),                                            // 2: sparkbridge.connect.v1.Plan
+	(*Command)(nil),                                         // 3: sparkbridge.connect.v1.Command
+	(*ReattachOptions)(nil),                                 // 4: sparkbridge.connect.v1.ReattachOptions
+	(*ExecutePlanRequest)(nil),                              // 5: sparkbridge.connect.v1.ExecutePlanRequest
+	(*ExecutePlanResponse)(nil),                             // 6: sparkbridge.connect.v1.ExecutePlanResponse
+	(*ReattachExecuteRequest)(nil),                          // 7: sparkbridge.connect.v1.ReattachExecuteRequest
+	(*ReleaseExecuteRequest)(nil),                           // 8: sparkbridge.connect.v1.ReleaseExecuteRequest
+	(*ReleaseExecuteResponse)(nil),                          // 9: sparkbridge.connect.v1.ReleaseExecuteResponse
+	(*AnalyzePlanRequest)(nil),                              // 10: sparkbridge.connect.v1.AnalyzePlanRequest
+	(*AnalyzePlanResponse)(nil),                             // 11: sparkbridge.connect.v1.AnalyzePlanResponse
+	(*KeyValue)(nil),                                        // 12: sparkbridge.connect.v1.KeyValue
+	(*ConfigRequest)(nil),                                   // 13: sparkbridge.connect.v1.ConfigRequest
+	(*ConfigResponse)(nil),                                  // 14: sparkbridge.connect.v1.ConfigResponse
+	(*ReleaseSessionRequest)(nil),                           // 15: sparkbridge.connect.v1.ReleaseSessionRequest
+	(*ReleaseSessionResponse)(nil),                          // 16: sparkbridge.connect.v1.ReleaseSessionResponse
+	(*FetchErrorDetailsRequest)(nil),                        // 17: sparkbridge.connect.v1.FetchErrorDetailsRequest
+	(*FetchErrorDetailsResponse)(nil),                       // 18: sparkbridge.connect.v1.FetchErrorDetailsResponse
+	(*ExecutePlanRequest_RequestOption)(nil),                // 19: sparkbridge.connect.v1.ExecutePlanRequest.RequestOption
+	(*ExecutePlanResponse_ResultComplete)(nil),              // 20: sparkbridge.connect.v1.ExecutePlanResponse.ResultComplete
+	(*ExecutePlanResponse_ArrowBatch)(nil),                  // 21: sparkbridge.connect.v1.ExecutePlanResponse.ArrowBatch
+	(*ExecutePlanResponse_SqlCommandResult)(nil),            // 22: sparkbridge.connect.v1.ExecutePlanResponse.SqlCommandResult
+	(*ExecutePlanResponse_ExecutionProgress)(nil),           // 23: sparkbridge.connect.v1.ExecutePlanResponse.ExecutionProgress
+	(*ExecutePlanResponse_ExecutionProgress_StageInfo)(nil), // 24: sparkbridge.connect.v1.ExecutePlanResponse.ExecutionProgress.StageInfo
+	(*ReleaseExecuteRequest_ReleaseAll)(nil),                // 25: sparkbridge.connect.v1.ReleaseExecuteRequest.ReleaseAll
+	(*ReleaseExecuteRequest_ReleaseUntil)(nil),              // 26: sparkbridge.connect.v1.ReleaseExecuteRequest.ReleaseUntil
+	(*AnalyzePlanRequest_SparkVersion)(nil),                 // 27: sparkbridge.connect.v1.AnalyzePlanRequest.SparkVersion
+	(*AnalyzePlanRequest_Explain)(nil),                      // 28: sparkbridge.connect.v1.AnalyzePlanRequest.Explain
+	(*AnalyzePlanRequest_TreeString)(nil),                   // 29: sparkbridge.connect.v1.AnalyzePlanRequest.TreeString
+	(*AnalyzePlanRequest_IsStreaming)(nil),                  // 30: sparkbridge.connect.v1.AnalyzePlanRequest.IsStreaming
+	(*AnalyzePlanResponse_SparkVersion)(nil),                // 31: sparkbridge.connect.v1.AnalyzePlanResponse.SparkVersion
+	(*AnalyzePlanResponse_Explain)(nil),                     // 32: sparkbridge.connect.v1.AnalyzePlanResponse.Explain
+	(*AnalyzePlanResponse_TreeString)(nil),                  // 33: sparkbridge.connect.v1.AnalyzePlanResponse.TreeString
+	(*AnalyzePlanResponse_IsStreaming)(nil),                 // 34: sparkbridge.connect.v1.AnalyzePlanResponse.IsStreaming
+	(*ConfigRequest_Operation)(nil),                         // 35: sparkbridge.connect.v1.ConfigRequest.Operation
+	(*ConfigRequest_Set)(nil),                               // 36: sparkbridge.connect.v1.ConfigRequest.Set
+	(*ConfigRequest_Get)(nil),                               // 37: sparkbridge.connect.v1.ConfigRequest.Get
+	(*ConfigRequest_GetOption)(nil),                         // 38: sparkbridge.connect.v1.ConfigRequest.GetOption
+	(*ConfigRequest_GetAll)(nil),                            // 39: sparkbridge.connect.v1.ConfigRequest.GetAll
+	(*ConfigRequest_Unset)(nil),                             // 40: sparkbridge.connect.v1.ConfigRequest.Unset
+	(*FetchErrorDetailsResponse_SparkThrowable)(nil),        // 41: sparkbridge.connect.v1.FetchErrorDetailsResponse.SparkThrowable
+	(*FetchErrorDetailsResponse_StackTraceElement)(nil),     // 42: sparkbridge.connect.v1.FetchErrorDetailsResponse.StackTraceElement
+	(*FetchErrorDetailsResponse_Error)(nil),                 // 43: sparkbridge.connect.v1.FetchErrorDetailsResponse.Error
+	nil,                                                     // 44: sparkbridge.connect.v1.FetchErrorDetailsResponse.SparkThrowable.MessageParametersEntry
+	(*Relation)(nil),                                        // 45: sparkbridge.connect.v1.Relation
+	(*CreateDataFrameViewCommand)(nil),                      // 46: sparkbridge.connect.v1.CreateDataFrameViewCommand
+	(*SqlCommand)(nil),                                      // 47: sparkbridge.connect.v1.SqlCommand
+	(*WriteStreamOperationStart)(nil),                       // 48: sparkbridge.connect.v1.WriteStreamOperationStart
+	(*StreamingQueryCommand)(nil),                           // 49: sparkbridge.connect.v1.StreamingQueryCommand
+	(*StreamingQueryManagerCommand)(nil),                    // 50: sparkbridge.connect.v1.StreamingQueryManagerCommand
+	(*StreamingQueryListenerBusCommand)(nil),                // 51: sparkbridge.connect.v1.StreamingQueryListenerBusCommand
+	(*WriteStreamOperationStartResult)(nil),                 // 52: sparkbridge.connect.v1.WriteStreamOperationStartResult
+	(*StreamingQueryCommandResult)(nil),                     // 53: sparkbridge.connect.v1.StreamingQueryCommandResult
+	(*StreamingQueryManagerCommandResult)(nil),              // 54: sparkbridge.connect.v1.StreamingQueryManagerCommandResult
+	(*StreamingQueryListenerEventsResult)(nil),              // 55: sparkbridge.connect.v1.StreamingQueryListenerEventsResult
 }
 var file_sparkbridge_connect_v1_service_proto_depIdxs = []int32{
-	2,  // 0: sparkbridge.connect.v1.Plan.command:type_name -> sparkbridge.connect.v1.Command
-	26, // 1: sparkbridge.connect.v1.Command.streaming_query_command:type_name -> sparkbridge.connect.v1.StreamingQueryCommand
-	27, // 2: sparkbridge.connect.v1.Command.streaming_query_manager_command:type_name -> sparkbridge.connect.v1.StreamingQueryManagerCommand
-	28, // 3: sparkbridge.connect.v1.Command.streaming_query_listener_bus_command:type_name -> sparkbridge.connect.v1.StreamingQueryListenerBusCommand
-	0,  // 4: sparkbridge.connect.v1.ExecutePlanRequest.user_context:type_name -> sparkbridge.connect.v1.UserContext
-	1,  // 5: sparkbridge.connect.v1.ExecutePlanRequest.plan:type_name -> sparkbridge.connect.v1.Plan
-	15, // 6: sparkbridge.connect.v1.ExecutePlanRequest.request_options:type_name -> sparkbridge.connect.v1.ExecutePlanRequest.RequestOption
-	29, // 7: sparkbridge.connect.v1.ExecutePlanResponse.write_stream_operation_start_result:type_name -> sparkbridge.connect.v1.WriteStreamOperationStartResult
-	30, // 8: sparkbridge.connect.v1.ExecutePlanResponse.streaming_query_command_result:type_name -> sparkbridge.connect.v1.StreamingQueryCommandResult
-	31, // 9: sparkbridge.connect.v1.ExecutePlanResponse.streaming_query_manager_command_result:type_name -> sparkbridge.connect.v1.StreamingQueryManagerCommandResult
-	32, // 10: sparkbridge.connect.v1.ExecutePlanResponse.streaming_query_listener_events_result:type_name -> sparkbridge.connect.v1.StreamingQueryListenerEventsResult
-	16, // 11: sparkbridge.connect.v1.ExecutePlanResponse.result_complete:type_name -> sparkbridge.connect.v1.ExecutePlanResponse.ResultComplete
-	17, // 12: sparkbridge.connect.v1.ExecutePlanResponse.execution_progress:type_name -> sparkbridge.connect.v1.ExecutePlanResponse.ExecutionProgress
-	0,  // 13: sparkbridge.connect.v1.ReattachExecuteRequest.user_context:type_name -> sparkbridge.connect.v1.UserContext
-	0,  // 14: sparkbridge.connect.v1.ReleaseExecuteRequest.user_context:type_name -> sparkbridge.connect.v1.UserContext
-	19, // 15: sparkbridge.connect.v1.ReleaseExecuteRequest.release_all:type_name -> sparkbridge.connect.v1.ReleaseExecuteRequest.ReleaseAll
-	20, // 16: sparkbridge.connect.v1.ReleaseExecuteRequest.release_until:type_name -> sparkbridge.connect.v1.ReleaseExecuteRequest.ReleaseUntil
-	0,  // 17: sparkbridge.connect.v1.AnalyzePlanRequest.user_context:type_name -> sparkbridge.connect.v1.UserContext
-	21, // 18: sparkbridge.connect.v1.AnalyzePlanRequest.spark_version:type_name -> sparkbridge.connect.v1.AnalyzePlanRequest.SparkVersion
-	22, // 19: sparkbridge.connect.v1.AnalyzePlanResponse.spark_version:type_name -> sparkbridge.connect.v1.AnalyzePlanResponse.SparkVersion
-	0,  // 20: sparkbridge.connect.v1.ReleaseSessionRequest.user_context:type_name -> sparkbridge.connect.v1.UserContext
-	0,  // 21: sparkbridge.connect.v1.FetchErrorDetailsRequest.user_context:type_name -> sparkbridge.connect.v1.UserContext
-	24, // 22: sparkbridge.connect.v1.FetchErrorDetailsResponse.errors:type_name -> sparkbridge.connect.v1.FetchErrorDetailsResponse.Error
-	3,  // 23: sparkbridge.connect.v1.ExecutePlanRequest.RequestOption.reattach_options:type_name -> sparkbridge.connect.v1.ReattachOptions
-	18, // 24: sparkbridge.connect.v1.ExecutePlanResponse.ExecutionProgress.stages:type_name -> sparkbridge.connect.v1.ExecutePlanResponse.ExecutionProgress.StageInfo
-	25, // 25: sparkbridge.connect.v1.FetchErrorDetailsResponse.SparkThrowable.message_parameters:type_name -> sparkbridge.connect.v1.FetchErrorDetailsResponse.SparkThrowable.MessageParametersEntry
-	23, // 26: sparkbridge.connect.v1.FetchErrorDetailsResponse.Error.spark_throwable:type_name -> sparkbridge.connect.v1.FetchErrorDetailsResponse.SparkThrowable
-	27, // [27:27] is the sub-list for method output_type
-	27, // [27:27] is the sub-list for method input_type
-	27, // [27:27] is the sub-list for extension type_name
-	27, // [27:27] is the sub-list for extension extendee
-	0,  // [0:27] is the sub-list for field type_name
+	45, // 0: sparkbridge.connect.v1.Plan.root:type_name -> sparkbridge.connect.v1.Relation
+	3,  // 1: sparkbridge.connect.v1.Plan.command:type_name -> sparkbridge.connect.v1.Command
+	46, // 2: sparkbridge.connect.v1.Command.create_dataframe_view:type_name -> sparkbridge.connect.v1.CreateDataFrameViewCommand
+	47, // 3: sparkbridge.connect.v1.Command.sql_command:type_name -> sparkbridge.connect.v1.SqlCommand
+	48, // 4: sparkbridge.connect.v1.Command.write_stream_operation_start:type_name -> sparkbridge.connect.v1.WriteStreamOperationStart
+	49, // 5: sparkbridge.connect.v1.Command.streaming_query_command:type_name -> sparkbridge.connect.v1.StreamingQueryCommand
+	50, // 6: sparkbridge.connect.v1.Command.streaming_query_manager_command:type_name -> sparkbridge.connect.v1.StreamingQueryManagerCommand
+	51, // 7: sparkbridge.connect.v1.Command.streaming_query_listener_bus_command:type_name -> sparkbridge.connect.v1.StreamingQueryListenerBusCommand
+	1,  // 8: sparkbridge.connect.v1.ExecutePlanRequest.user_context:type_name -> sparkbridge.connect.v1.UserContext
+	2,  // 9: sparkbridge.connect.v1.ExecutePlanRequest.plan:type_name -> sparkbridge.connect.v1.Plan
+	19, // 10: sparkbridge.connect.v1.ExecutePlanRequest.request_options:type_name -> sparkbridge.connect.v1.ExecutePlanRequest.RequestOption
+	21, // 11: sparkbridge.connect.v1.ExecutePlanResponse.arrow_batch:type_name -> sparkbridge.connect.v1.ExecutePlanResponse.ArrowBatch
+	22, // 12: sparkbridge.connect.v1.ExecutePlanResponse.sql_command_result:type_name -> sparkbridge.connect.v1.ExecutePlanResponse.SqlCommandResult
+	52, // 13: sparkbridge.connect.v1.ExecutePlanResponse.write_stream_operation_start_result:type_name -> sparkbridge.connect.v1.WriteStreamOperationStartResult
+	53, // 14: sparkbridge.connect.v1.ExecutePlanResponse.streaming_query_command_result:type_name -> sparkbridge.connect.v1.StreamingQueryCommandResult
+	54, // 15: sparkbridge.connect.v1.ExecutePlanResponse.streaming_query_manager_command_result:type_name -> sparkbridge.connect.v1.StreamingQueryManagerCommandResult
+	55, // 16: sparkbridge.connect.v1.ExecutePlanResponse.streaming_query_listener_events_result:type_name -> sparkbridge.connect.v1.StreamingQueryListenerEventsResult
+	20, // 17: sparkbridge.connect.v1.ExecutePlanResponse.result_complete:type_name -> sparkbridge.connect.v1.ExecutePlanResponse.ResultComplete
+	23, // 18: sparkbridge.connect.v1.ExecutePlanResponse.execution_progress:type_name -> sparkbridge.connect.v1.ExecutePlanResponse.ExecutionProgress
+	1,  // 19: sparkbridge.connect.v1.ReattachExecuteRequest.user_context:type_name -> sparkbridge.connect.v1.UserContext
+	1,  // 20: sparkbridge.connect.v1.ReleaseExecuteRequest.user_context:type_name -> sparkbridge.connect.v1.UserContext
+	25, // 21: sparkbridge.connect.v1.ReleaseExecuteRequest.release_all:type_name -> sparkbridge.connect.v1.ReleaseExecuteRequest.ReleaseAll
+	26, // 22: sparkbridge.connect.v1.ReleaseExecuteRequest.release_until:type_name -> sparkbridge.connect.v1.ReleaseExecuteRequest.ReleaseUntil
+	1,  // 23: sparkbridge.connect.v1.AnalyzePlanRequest.user_context:type_name -> sparkbridge.connect.v1.UserContext
+	28, // 24: sparkbridge.connect.v1.AnalyzePlanRequest.explain:type_name -> sparkbridge.connect.v1.AnalyzePlanRequest.Explain
+	29, // 25: sparkbridge.connect.v1.AnalyzePlanRequest.tree_string:type_name -> sparkbridge.connect.v1.AnalyzePlanRequest.TreeString
+	30, // 26: sparkbridge.connect.v1.AnalyzePlanRequest.is_streaming:type_name -> sparkbridge.connect.v1.AnalyzePlanRequest.IsStreaming
+	27, // 27: sparkbridge.connect.v1.AnalyzePlanRequest.spark_version:type_name -> sparkbridge.connect.v1.AnalyzePlanRequest.SparkVersion
+	32, // 28: sparkbridge.connect.v1.AnalyzePlanResponse.explain:type_name -> sparkbridge.connect.v1.AnalyzePlanResponse.Explain
+	33, // 29: sparkbridge.connect.v1.AnalyzePlanResponse.tree_string:type_name -> sparkbridge.connect.v1.AnalyzePlanResponse.TreeString
+	34, // 30: sparkbridge.connect.v1.AnalyzePlanResponse.is_streaming:type_name -> sparkbridge.connect.v1.AnalyzePlanResponse.IsStreaming
+	31, // 31: sparkbridge.connect.v1.AnalyzePlanResponse.spark_version:type_name -> sparkbridge.connect.v1.AnalyzePlanResponse.SparkVersion
+	1,  // 32: sparkbridge.connect.v1.ConfigRequest.user_context:type_name -> sparkbridge.connect.v1.UserContext
+	35, // 33: sparkbridge.connect.v1.ConfigRequest.operation:type_name -> sparkbridge.connect.v1.ConfigRequest.Operation
+	12, // 34: sparkbridge.connect.v1.ConfigResponse.pairs:type_name -> sparkbridge.connect.v1.KeyValue
+	1,  // 35: sparkbridge.connect.v1.ReleaseSessionRequest.user_context:type_name -> sparkbridge.connect.v1.UserContext
+	1,  // 36: sparkbridge.connect.v1.FetchErrorDetailsRequest.user_context:type_name -> sparkbridge.connect.v1.UserContext
+	43, // 37: sparkbridge.connect.v1.FetchErrorDetailsResponse.errors:type_name -> sparkbridge.connect.v1.FetchErrorDetailsResponse.Error
+	4,  // 38: sparkbridge.connect.v1.ExecutePlanRequest.RequestOption.reattach_options:type_name -> sparkbridge.connect.v1.ReattachOptions
+	45, // 39: sparkbridge.connect.v1.ExecutePlanResponse.SqlCommandResult.relation:type_name -> sparkbridge.connect.v1.Relation
+	24, // 40: sparkbridge.connect.v1.ExecutePlanResponse.ExecutionProgress.stages:type_name -> sparkbridge.connect.v1.ExecutePlanResponse.ExecutionProgress.StageInfo
+	2,  // 41: sparkbridge.connect.v1.AnalyzePlanRequest.Explain.plan:type_name -> sparkbridge.connect.v1.Plan
+	0,  // 42: sparkbridge.connect.v1.AnalyzePlanRequest.Explain.explain_mode:type_name -> sparkbridge.connect.v1.AnalyzePlanRequest.Explain.ExplainMode
+	2,  // 43: sparkbridge.connect.v1.AnalyzePlanRequest.TreeString.plan:type_name -> sparkbridge.connect.v1.Plan
+	2,  // 44: sparkbridge.connect.v1.AnalyzePlanRequest.IsStreaming.plan:type_name -> sparkbridge.connect.v1.Plan
+	36, // 45: sparkbridge.connect.v1.ConfigRequest.Operation.set:type_name -> sparkbridge.connect.v1.ConfigRequest.Set
+	37, // 46: sparkbridge.connect.v1.ConfigRequest.Operation.get:type_name -> sparkbridge.connect.v1.ConfigRequest.Get
+	38, // 47: sparkbridge.connect.v1.ConfigRequest.Operation.get_option:type_name -> sparkbridge.connect.v1.ConfigRequest.GetOption
+	39, // 48: sparkbridge.connect.v1.ConfigRequest.Operation.get_all:type_name -> sparkbridge.connect.v1.ConfigRequest.GetAll
+	40, // 49: sparkbridge.connect.v1.ConfigRequest.Operation.unset:type_name -> sparkbridge.connect.v1.ConfigRequest.Unset
+	12, // 50: sparkbridge.connect.v1.ConfigRequest.Set.pairs:type_name -> sparkbridge.connect.v1.KeyValue
+	44, // 51: sparkbridge.connect.v1.FetchErrorDetailsResponse.SparkThrowable.message_parameters:type_name -> sparkbridge.connect.v1.FetchErrorDetailsResponse.SparkThrowable.MessageParametersEntry
+	42, // 52: sparkbridge.connect.v1.FetchErrorDetailsResponse.Error.stack_trace:type_name -> sparkbridge.connect.v1.FetchErrorDetailsResponse.StackTraceElement
+	41, // 53: sparkbridge.connect.v1.FetchErrorDetailsResponse.Error.spark_throwable:type_name -> sparkbridge.connect.v1.FetchErrorDetailsResponse.SparkThrowable
+	54, // [54:54] is the sub-list for method output_type
+	54, // [54:54] is the sub-list for method input_type
+	54, // [54:54] is the sub-list for extension type_name
+	54, // [54:54] is the sub-list for extension extendee
+	0,  // [0:54] is the sub-list for field type_name
 }
 
 func init() { file_sparkbridge_connect_v1_service_proto_init() }
@@ -2074,17 +3455,24 @@ func file_sparkbridge_connect_v1_service_proto_init() {
 	if File_sparkbridge_connect_v1_service_proto != nil {
 		return
 	}
+	file_sparkbridge_connect_v1_plan_proto_init()
 	file_sparkbridge_connect_v1_streaming_proto_init()
 	file_sparkbridge_connect_v1_service_proto_msgTypes[1].OneofWrappers = []any{
+		(*Plan_Root)(nil),
 		(*Plan_Command)(nil),
 	}
 	file_sparkbridge_connect_v1_service_proto_msgTypes[2].OneofWrappers = []any{
+		(*Command_CreateDataframeView)(nil),
+		(*Command_SqlCommand)(nil),
+		(*Command_WriteStreamOperationStart)(nil),
 		(*Command_StreamingQueryCommand)(nil),
 		(*Command_StreamingQueryManagerCommand)(nil),
 		(*Command_StreamingQueryListenerBusCommand)(nil),
 	}
 	file_sparkbridge_connect_v1_service_proto_msgTypes[4].OneofWrappers = []any{}
 	file_sparkbridge_connect_v1_service_proto_msgTypes[5].OneofWrappers = []any{
+		(*ExecutePlanResponse_ArrowBatch_)(nil),
+		(*ExecutePlanResponse_SqlCommandResult_)(nil),
 		(*ExecutePlanResponse_WriteStreamOperationStartResult)(nil),
 		(*ExecutePlanResponse_StreamingQueryCommandResult)(nil),
 		(*ExecutePlanResponse_StreamingQueryManagerCommandResult)(nil),
@@ -2099,31 +3487,49 @@ func file_sparkbridge_connect_v1_service_proto_init() {
 	}
 	file_sparkbridge_connect_v1_service_proto_msgTypes[8].OneofWrappers = []any{}
 	file_sparkbridge_connect_v1_service_proto_msgTypes[9].OneofWrappers = []any{
+		(*AnalyzePlanRequest_Explain_)(nil),
+		(*AnalyzePlanRequest_TreeString_)(nil),
+		(*AnalyzePlanRequest_IsStreaming_)(nil),
 		(*AnalyzePlanRequest_SparkVersion_)(nil),
 	}
 	file_sparkbridge_connect_v1_service_proto_msgTypes[10].OneofWrappers = []any{
+		(*AnalyzePlanResponse_Explain_)(nil),
+		(*AnalyzePlanResponse_TreeString_)(nil),
+		(*AnalyzePlanResponse_IsStreaming_)(nil),
 		(*AnalyzePlanResponse_SparkVersion_)(nil),
 	}
 	file_sparkbridge_connect_v1_service_proto_msgTypes[11].OneofWrappers = []any{}
-	file_sparkbridge_connect_v1_service_proto_msgTypes[13].OneofWrappers = []any{}
+	file_sparkbridge_connect_v1_service_proto_msgTypes[12].OneofWrappers = []any{}
 	file_sparkbridge_connect_v1_service_proto_msgTypes[14].OneofWrappers = []any{}
-	file_sparkbridge_connect_v1_service_proto_msgTypes[15].OneofWrappers = []any{
+	file_sparkbridge_connect_v1_service_proto_msgTypes[16].OneofWrappers = []any{}
+	file_sparkbridge_connect_v1_service_proto_msgTypes[17].OneofWrappers = []any{}
+	file_sparkbridge_connect_v1_service_proto_msgTypes[18].OneofWrappers = []any{
 		(*ExecutePlanRequest_RequestOption_ReattachOptions)(nil),
 	}
-	file_sparkbridge_connect_v1_service_proto_msgTypes[23].OneofWrappers = []any{}
-	file_sparkbridge_connect_v1_service_proto_msgTypes[24].OneofWrappers = []any{}
+	file_sparkbridge_connect_v1_service_proto_msgTypes[34].OneofWrappers = []any{
+		(*ConfigRequest_Operation_Set)(nil),
+		(*ConfigRequest_Operation_Get)(nil),
+		(*ConfigRequest_Operation_GetOption)(nil),
+		(*ConfigRequest_Operation_GetAll)(nil),
+		(*ConfigRequest_Operation_Unset)(nil),
+	}
+	file_sparkbridge_connect_v1_service_proto_msgTypes[38].OneofWrappers = []any{}
+	file_sparkbridge_connect_v1_service_proto_msgTypes[40].OneofWrappers = []any{}
+	file_sparkbridge_connect_v1_service_proto_msgTypes[41].OneofWrappers = []any{}
+	file_sparkbridge_connect_v1_service_proto_msgTypes[42].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sparkbridge_connect_v1_service_proto_rawDesc), len(file_sparkbridge_connect_v1_service_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   26,
+			NumEnums:      1,
+			NumMessages:   44,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
 		GoTypes:           file_sparkbridge_connect_v1_service_proto_goTypes,
 		DependencyIndexes: file_sparkbridge_connect_v1_service_proto_depIdxs,
+		EnumInfos:         file_sparkbridge_connect_v1_service_proto_enumTypes,
 		MessageInfos:      file_sparkbridge_connect_v1_service_proto_msgTypes,
 	}.Build()
 	File_sparkbridge_connect_v1_service_proto = out.File

@@ -15,6 +15,7 @@ type SparkConnectServiceServer interface {
 	AnalyzePlan(context.Context, *AnalyzePlanRequest) (*AnalyzePlanResponse, error)
 	ReleaseSession(context.Context, *ReleaseSessionRequest) (*ReleaseSessionResponse, error)
 	FetchErrorDetails(context.Context, *FetchErrorDetailsRequest) (*FetchErrorDetailsResponse, error)
+	Config(context.Context, *ConfigRequest) (*ConfigResponse, error)
 }
 
 // RegisterSparkConnectServiceServer adds srv to a gRPC server, under Spark's paths.
@@ -32,6 +33,7 @@ var ServiceDesc = grpc.ServiceDesc{
 		unary("AnalyzePlan", SparkConnectServiceServer.AnalyzePlan),
 		unary("ReleaseSession", SparkConnectServiceServer.ReleaseSession),
 		unary("FetchErrorDetails", SparkConnectServiceServer.FetchErrorDetails),
+		unary("Config", SparkConnectServiceServer.Config),
 	},
 	Streams: []grpc.StreamDesc{
 		streaming("ExecutePlan", SparkConnectServiceServer.ExecutePlan),

@@ -48,6 +48,10 @@ func (echo) FetchErrorDetails(ctx context.Context, _ *sparkpb.FetchErrorDetailsR
 	return &sparkpb.FetchErrorDetailsResponse{SessionId: path(ctx)}, nil
 }
 
+func (echo) Config(ctx context.Context, _ *sparkpb.ConfigRequest) (*sparkpb.ConfigResponse, error) {
+	return &sparkpb.ConfigResponse{SessionId: path(ctx)}, nil
+}
+
 func TestEveryMethodTravelsUnderSparksPath(t *testing.T) {
 	var intercepted []string
 	note := func(ctx context.Context, in any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
@@ -70,14 +74,16 @@ func TestEveryMethodTravelsUnderSparksPath(t *testing.T) {
 	got["ReleaseSession"] = session(t, closed, err)
 	details, err := client.FetchErrorDetails(ctx, &sparkpb.FetchErrorDetailsRequest{})
 	got["FetchErrorDetails"] = session(t, details, err)
+	config, err := client.Config(ctx, &sparkpb.ConfigRequest{})
+	got["Config"] = session(t, config, err)
 
 	for name, path := range got {
 		if want := "/spark.connect.SparkConnectService/" + name; path != want {
 			t.Errorf("%s travels as %q, want %q", name, path, want)
 		}
 	}
-	if len(intercepted) != 4 {
-		t.Errorf("interceptor saw %v, want the four unary methods", intercepted)
+	if len(intercepted) != 5 {
+		t.Errorf("interceptor saw %v, want the five unary methods", intercepted)
 	}
 }
 

@@ -23,6 +23,7 @@ var versions = func() (v struct {
 	Spark map[string]struct {
 		PySpark string   `json:"pyspark"`
 		Kafka   []string `json:"kafka"`
+		Delta   []string `json:"delta"`
 		Connect []string `json:"connect"`
 	} `json:"spark"`
 	Kafka struct {
@@ -94,6 +95,7 @@ type sparkParts struct {
 	home    string   // SPARK_HOME
 	python  string   // the Python that has its client
 	jars    []string // of the Kafka source, and of Connect before 4.0
+	delta   []string // of Delta Lake, where the version has one
 }
 
 // findSpark accepts a line ("4.2") or a version ("4.2.0").
@@ -119,7 +121,7 @@ func findSpark(version string) (sparkParts, error) {
 		return sparkParts{}, &NotFetchedError{Part: name, Target: target}
 	}
 	found := sparkParts{version: pins.PySpark, home: homes[0], python: filepath.Join(folder, "bin", "python")}
-	for extra, packages := range map[string][]string{"-kafka": pins.Kafka, "-connect": pins.Connect} {
+	for extra, packages := range map[string][]string{"-kafka": pins.Kafka, "-connect": pins.Connect, "-delta": pins.Delta} {
 		if packages == nil {
 			continue
 		}
@@ -131,7 +133,11 @@ func findSpark(version string) (sparkParts, error) {
 		if err != nil {
 			return sparkParts{}, fmt.Errorf("list jars in %s: %w", folder, err)
 		}
-		found.jars = append(found.jars, jars...)
+		if extra == "-delta" {
+			found.delta = jars
+		} else {
+			found.jars = append(found.jars, jars...)
+		}
 	}
 	slices.Sort(found.jars)
 	return found, nil

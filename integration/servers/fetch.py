@@ -88,7 +88,7 @@ def spark(line):
     pins = VERSIONS["spark"][line]
     name = f"spark-{pins['pyspark']}"
     virtualenv(name, [f"pyspark=={pins['pyspark']}", *VERSIONS["client"]], "300 to 450 MB")
-    for part in ("connect", "kafka"):
+    for part in ("connect", "kafka", "delta"):
         if part in pins:
             jars(f"{name}-{part}", pins[part], line)
 

@@ -24,6 +24,7 @@ type SparkOptions struct {
 	Conf    map[string]string // Spark settings; they win over those of this package
 	Token   string            // what clients must show; empty asks for none
 	Jars    []string          // more jars for the driver; the Kafka source is always there
+	Delta   bool              // with Delta Lake; only DefaultSpark has it
 	Log     io.Writer         // gets the server's output beside Dir/spark.log; may be nil
 }
 
@@ -58,6 +59,9 @@ func StartSpark(ctx context.Context, options SparkOptions) (*Spark, error) {
 	port, err := choosePort(options.Port)
 	if err != nil {
 		return nil, fmt.Errorf("start Spark: %w", err)
+	}
+	if options.Delta && parts.delta == nil {
+		return nil, fmt.Errorf("start Spark %s: versions.json has no Delta Lake for it", parts.version)
 	}
 	spark := &Spark{parts: parts, dir: dir, port: port, token: options.Token}
 	if err := spark.writeLayout(); err != nil {
@@ -120,10 +124,19 @@ func (s *Spark) arguments(options SparkOptions) []string {
 	}
 	args = append(args, "-cp", filepath.Join(s.parts.home, "jars", "*"), "org.apache.spark.deploy.SparkSubmit",
 		"--master", "local[2]", "--class", "org.apache.spark.sql.connect.service.SparkConnectServer")
-	if jars := slices.Concat(s.parts.jars, options.Jars); len(jars) > 0 {
+	jars := slices.Concat(s.parts.jars, options.Jars)
+	if options.Delta {
+		jars = append(jars, s.parts.delta...)
+	}
+	if len(jars) > 0 {
 		args = append(args, "--jars", strings.Join(jars, ","))
 	}
 	conf := s.settings()
+	if options.Delta {
+		conf["spark.sql.extensions"] = "io.delta.sql.DeltaSparkSessionExtension"
+		conf["spark.sql.catalog.spark_catalog"] = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+		conf["spark.databricks.delta.snapshotPartitions"] = "2" // 50 take a second each time on a small machine
+	}
 	maps.Copy(conf, options.Conf)
 	for _, key := range slices.Sorted(maps.Keys(conf)) {
 		args = append(args, "--conf", key+"="+conf[key])

@@ -52,7 +52,7 @@ func (s *source) attend(ctx context.Context, bus *connect.Bus) error {
 	op := bus.OperationID()
 	feed.Stream, feed.NewBus, feed.Resumed = bus, s.memory.asked != op, bus.Resumed()
 	feed.Asked = func() { s.memory.asked = op }
-	err := feed.Run(ctx)
+	err := s.tend(ctx, feed.Run)
 	s.lostTo = ""
 	switch {
 	case ctx.Err() != nil:
@@ -97,7 +97,7 @@ func (s *source) remove(ctx context.Context, bus *connect.Bus) error {
 // poll follows the session by asking, until ctx ends or the session is no more.
 func (s *source) poll(ctx context.Context, why string) error {
 	s.states.tell(ctx, busPolling, why)
-	return s.feed().Poll(ctx)
+	return s.tend(ctx, s.feed().Poll)
 }
 
 // pollFor polls for a while; the end of the while is no error.

@@ -62,13 +62,15 @@ func (s *source) missing(ctx context.Context) error {
 // with whatever driver answers next.
 func (s *source) restarted(ctx context.Context) error {
 	s.session.Forget()
+	s.starter.reset()
 	return s.feed().EndAll(ctx, listener.OutcomeDriverLost)
 }
 
 // awaitQuery waits for the session's first query, so that the job's own listeners
-// can be added before ours; unless the bus is ours already.
+// can be added before ours; unless the bus is ours already, or the queries are to be started
+// by us.
 func (s *source) awaitQuery(ctx context.Context) error {
-	if s.cfg.Attach == configs.AttachAtOnce || s.cfg.CreateSession {
+	if s.cfg.Attach == configs.AttachAtOnce || s.cfg.CreateSession || len(s.cfg.Queries) > 0 {
 		return nil
 	}
 	if ours, err := s.memory.holds(s.session); ours || err != nil {

@@ -18,7 +18,8 @@ type asked interface {
 }
 
 // Check asks Spark and each sink whether the bridge would work now. It takes no
-// bus, creates no session (but Spark before 4.0 makes one that it is asked for), and
+// bus, creates no session (but Spark before 4.0 makes one that it is asked for, and where
+// there are queries to start one of our own is made, and closed again, to plan them in), and
 // sends and makes nothing. All are asked beside each other; what has not answered
 // when ctx ends is a problem of the report.
 func Check(ctx context.Context, cfg *configs.Config, version string) *Report {

@@ -24,6 +24,7 @@ type inquiry struct {
 	cfg     configs.Source
 	session *connect.Session
 	polled  bool // the bridge would ask instead of listening
+	answers bool // the server does, and takes the token
 }
 
 func checkSource(ctx context.Context, client *connect.Client, cfg configs.Source) Checked {
@@ -42,6 +43,9 @@ func checkSource(ctx context.Context, client *connect.Client, cfg configs.Source
 	if q.meet(ctx, remote) && q.version(ctx) {
 		q.bus()
 		q.queries(ctx)
+	}
+	if q.answers {
+		q.plans(ctx, client, remote)
 	}
 	if err := session.Close(); err != nil {
 		q.fails("end", "%v", err)
@@ -87,6 +91,7 @@ func (q *inquiry) meet(ctx context.Context, remote connect.Remote) (there bool) 
 	} else {
 		q.works("token", "none is asked for")
 	}
+	q.answers = true
 	q.found(err)
 	return err == nil
 }
@@ -178,7 +183,7 @@ func (q *inquiry) queries(ctx context.Context) {
 	case err != nil:
 		q.fails("queries", "%v", err)
 		return
-	case len(active) == 0 && !q.polled && q.cfg.Attach == configs.AttachFirstQuery && !q.cfg.CreateSession:
+	case len(active) == 0 && !q.polled && q.cfg.Attach == configs.AttachFirstQuery && !q.cfg.CreateSession && len(q.cfg.Queries) == 0:
 		q.works("queries", "none is active; the bridge takes the bus when the first one is (attach: first_query)")
 		return
 	case len(active) == 0:

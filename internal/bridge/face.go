@@ -169,6 +169,7 @@ func (s *source) status() watch.Source {
 	return watch.Source{
 		Name: s.cfg.Name, Required: s.cfg.Required, Duplicates: s.admission.Load().Duplicates(), Reattaches: s.reattaches.counts(),
 		State: string(shown.State), Reason: redact.Text(shown.Reason), Since: shown.since, UserID: shown.UserID, SessionID: shown.SessionID,
+		Starts: s.starter.shown(),
 	}
 }
 

@@ -29,6 +29,8 @@ type source struct {
 	// admission is made anew when its marks got ahead of the journal.
 	admission atomic.Pointer[listener.Admission]
 
+	starter *starter
+
 	// reattaches counts how often the bus was read on.
 	reattaches reattaches
 
@@ -55,7 +57,7 @@ func openSources(ctx context.Context, configured []configs.Source, client *conne
 		s := &source{
 			cfg: cfg, client: client, journal: j, memory: &memory{journal: j, source: cfg.Name},
 			states: &states{source: cfg.Name, journal: j, log: log}, log: log,
-			room: func(context.Context) error { return nil },
+			room: func(context.Context) error { return nil }, starter: newStarter(cfg.Queries),
 		}
 		if err := s.remember(ctx); err != nil {
 			return nil, broken(err)
@@ -110,6 +112,7 @@ func (s *source) followWhile(ctx context.Context, where place) (err error) {
 	s.states.follow(s.session.UserID(), s.session.ID())
 	s.admission.Load().Follow(s.named())
 	s.taken, s.detached = 0, false
+	s.starter.reset()
 
 	following, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

@@ -30,7 +30,27 @@ type Source struct {
 	// Reattaches counts how often reading the bus went on where it had stopped, by why
 	// it had: see the Stops.
 	Reattaches map[Stop]uint64 `json:"reattaches"`
+	// Starts are the queries that the bridge is to start in the session.
+	Starts []Start `json:"starts,omitempty"`
 }
+
+// Start is what became of a query that was to be started.
+type Start struct {
+	Name  string     `json:"name"`
+	State StartState `json:"state"`
+	Error string     `json:"error,omitempty"` // why it was not started
+}
+
+// StartState says how far a start is. What becomes of the query later is told by its events.
+type StartState string
+
+// The states of a start.
+const (
+	StartWaiting StartState = "waiting" // for the bus, or for Spark's answer
+	StartDone    StartState = "started"
+	StartRunning StartState = "running" // it ran already, and was left alone
+	StartFailed  StartState = "failed"
+)
 
 // Stop is why reading the bus stopped, without a loss.
 type Stop string

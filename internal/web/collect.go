@@ -43,6 +43,9 @@ func (e emitter) source(s watch.Source) {
 	}
 	e.gauge(sourceRequired, one(s.Required), s.Name)
 	e.counter(sourceDuplicates, s.Duplicates, s.Name)
+	for _, start := range s.Starts {
+		e.gauge(startFailed, one(start.State == watch.StartFailed), s.Name, start.Name)
+	}
 	for _, why := range watch.Stops {
 		e.counter(sourceReattaches, s.Reattaches[why], s.Name, string(why))
 	}

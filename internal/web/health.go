@@ -46,6 +46,11 @@ func readiness(st watch.Status) (ready bool, lines []string) {
 			state += " (not required)"
 		}
 		lines = append(lines, mark(ok || !source.Required)+" source "+source.Name+": "+state)
+		for _, start := range source.Starts {
+			if start.State == watch.StartFailed {
+				lines = append(lines, mark(false)+" query "+source.Name+"/"+start.Name+": not started (does not count)")
+			}
+		}
 		ready = ready && (ok || !source.Required)
 	}
 	for _, sink := range st.Sinks {

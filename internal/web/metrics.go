@@ -63,6 +63,7 @@ var (
 	sourceChanges    = desc("source_state_changes_total", "Times that the source came to a state, or to a new reason for it.", "source", "state")
 	sourceReattaches = desc("source_reattaches_total", "Times that the listener bus was read on where reading had stopped, without a loss.", "source", "after")
 	sourceDuplicates = desc("source_duplicates_total", "Repeats on the listener bus that were dropped.", "source")
+	startFailed      = desc("query_start_failed", "1 if a query that the bridge is to start was refused by Spark, 0 if not.", "source", "query")
 	eventsTotal      = desc("events_total", "Events that the journal took.", "source", "kind", "origin")
 	gapsTotal        = desc("gaps_total", "Gaps: holes in a run that could not be filled.", "source")
 	missingTotal     = desc("missing_batches_total", "Batches whose progress is in a gap.", "source")
