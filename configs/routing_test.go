@@ -29,7 +29,7 @@ func TestWhatASinkWants(t *testing.T) {
 `)
 	s := cfg.Sinks[0]
 	want := sinks.Match{
-		Kinds: []listener.Kind{listener.Started, listener.Gap}, Queries: []string{"orders-*"}, Sources: []string{"e*"},
+		Kinds: []listener.Kind{listener.KindStarted, listener.KindGap}, Queries: []string{"orders-*"}, Sources: []string{"e*"},
 		Outcomes: []listener.Outcome{listener.OutcomeFailed},
 	}
 	if !reflect.DeepEqual(s.Match, want) || s.ProgressEvery != 30*time.Second || s.MaxAge != time.Hour || s.From != FromOldest ||

@@ -25,7 +25,7 @@ type DrainOptions struct {
 	// the error is ErrNotCaughtUp. 0 is no limit.
 	Limit time.Duration
 	// Progress is told each batch that Spark has finished while it is waited for; nil is allowed.
-	Progress func(*listener.QueryProgress)
+	Progress func(*listener.Progress)
 }
 
 // Drain waits until the run has processed what its sources have, and stops it. It never stops a run
@@ -88,7 +88,7 @@ func (q *StreamingQuery) ended(ctx context.Context) error {
 type watermark struct{ next int64 }
 
 // tell tells the batches that were not told before.
-func (q *StreamingQuery) tell(ctx context.Context, told func(*listener.QueryProgress), seen *watermark) error {
+func (q *StreamingQuery) tell(ctx context.Context, told func(*listener.Progress), seen *watermark) error {
 	if told == nil {
 		return nil
 	}

@@ -158,7 +158,7 @@ func ExampleStreamingQuery_Drain() {
 	}
 	err = q.Drain(ctx, connect.DrainOptions{
 		Limit:    time.Hour,
-		Progress: func(p *listener.QueryProgress) { fmt.Println(p.BatchID, p.DurationMs["addBatch"]) },
+		Progress: func(p *listener.Progress) { fmt.Println(p.BatchID, p.DurationMs["addBatch"]) },
 	})
 	if err != nil {
 		log.Fatal(err)
@@ -172,7 +172,7 @@ func ExampleStreams_Events() {
 			log.Fatal(err)
 		}
 		fmt.Println(e.Name, e.Kind)
-		if e.Kind == listener.Terminated {
+		if e.Kind == listener.KindTerminated {
 			break
 		}
 	}

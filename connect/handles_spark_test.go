@@ -174,7 +174,7 @@ func drains(t *testing.T, s *Session) {
 		t.Fatal(err)
 	}
 	rows, batches := int64(0), int64(0)
-	if err := q.Drain(t.Context(), DrainOptions{Progress: func(p *listener.QueryProgress) {
+	if err := q.Drain(t.Context(), DrainOptions{Progress: func(p *listener.Progress) {
 		if p.BatchID != batches || p.RunID != q.RunID() {
 			t.Errorf("batch %d of %s after %d", p.BatchID, p.RunID, batches)
 		}
@@ -293,11 +293,11 @@ func eventsOfASession(t *testing.T, s *Session) {
 					t.Fatal(err)
 				}
 			}
-			if e.Kind == listener.Terminated {
+			if e.Kind == listener.KindTerminated {
 				break
 			}
 		}
-		if len(kinds) < 4 || kinds[0] != listener.Started || kinds[1] != listener.Progress {
+		if len(kinds) < 4 || kinds[0] != listener.KindStarted || kinds[1] != listener.KindProgress {
 			t.Errorf("events %v", kinds)
 		}
 	}

@@ -69,8 +69,8 @@ func (q *StreamingQuery) Explain(ctx context.Context, extended bool) (string, er
 }
 
 // LastProgress asks for what the newest batch of the run has done: nil before the first one is done. An
-// idle trigger is told here too: see listener.QueryProgress.Idle.
-func (q *StreamingQuery) LastProgress(ctx context.Context) (*listener.QueryProgress, error) {
+// idle trigger is told here too: see listener.Progress.Idle.
+func (q *StreamingQuery) LastProgress(ctx context.Context) (*listener.Progress, error) {
 	all, err := q.progress(ctx, "ask for last progress", &sparkpb.StreamingQueryCommand{
 		Command: &sparkpb.StreamingQueryCommand_LastProgress{LastProgress: true},
 	})
@@ -81,16 +81,16 @@ func (q *StreamingQuery) LastProgress(ctx context.Context) (*listener.QueryProgr
 }
 
 // RecentProgress asks for what the batches that Spark still keeps have done, oldest first; by
-// default the last 99. Idle triggers are among them: see listener.QueryProgress.Idle.
-func (q *StreamingQuery) RecentProgress(ctx context.Context) ([]*listener.QueryProgress, error) {
+// default the last 99. Idle triggers are among them: see listener.Progress.Idle.
+func (q *StreamingQuery) RecentProgress(ctx context.Context) ([]*listener.Progress, error) {
 	return q.progress(ctx, "ask for recent progress", &sparkpb.StreamingQueryCommand{
 		Command: &sparkpb.StreamingQueryCommand_RecentProgress{RecentProgress: true},
 	})
 }
 
-func (q *StreamingQuery) progress(ctx context.Context, op string, command *sparkpb.StreamingQueryCommand) ([]*listener.QueryProgress, error) {
+func (q *StreamingQuery) progress(ctx context.Context, op string, command *sparkpb.StreamingQueryCommand) ([]*listener.Progress, error) {
 	result, err := q.ask(ctx, op, command)
-	var all []*listener.QueryProgress
+	var all []*listener.Progress
 	for _, document := range result.GetRecentProgress().GetRecentProgressJson() {
 		p, err := listener.DecodeProgress([]byte(document))
 		if err != nil {

@@ -126,7 +126,7 @@ func viewsAndMetrics(t *testing.T, s *Session) {
 		t.Fatal(err)
 	}
 	var seen struct{ Rows, Max int }
-	if i := slices.IndexFunc(progress, func(p *listener.QueryProgress) bool { return p.BatchID == 1 }); i < 0 {
+	if i := slices.IndexFunc(progress, func(p *listener.Progress) bool { return p.BatchID == 1 }); i < 0 {
 		t.Errorf("no progress of batch 1 in %d", len(progress))
 	} else if err := json.Unmarshal(progress[i].ObservedMetrics["seen"], &seen); err != nil || seen.Rows != 2 || seen.Max != 7 {
 		t.Errorf("metrics %s: %v", progress[i].ObservedMetrics["seen"], err)

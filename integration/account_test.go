@@ -105,7 +105,7 @@ func (a account) check(source string, events []listener.Event) origins {
 				continue
 			}
 			got = append(got, e)
-			if e.Kind == listener.Progress {
+			if e.Kind == listener.KindProgress {
 				came[e.Origin]++
 			}
 			if e.QueryID != run.ID || e.Name != run.Name || e.Source != source || e.UserID != user || e.SessionID != a.id {
@@ -142,7 +142,7 @@ func checkDialect(t *testing.T, run servers.Fact, got []listener.Event) {
 	t.Helper()
 	keys, asked := map[bool]map[string]bool{true: {}, false: {}}, map[bool]int{}
 	for _, e := range got {
-		if e.Kind != listener.Progress {
+		if e.Kind != listener.KindProgress {
 			continue
 		}
 		byBus := e.Origin == listener.OriginBus
@@ -175,9 +175,9 @@ func (a account) checkRun(run servers.Fact, want []expected, got []listener.Even
 		have[e.ID] = true
 		i, logged := place[e.ID]
 		switch {
-		case e.Kind == listener.Gap:
+		case e.Kind == listener.KindGap:
 			spans = append(spans, a.checkGap(e, got))
-		case e.Kind == listener.Terminated && e.Origin == listener.OriginInferred:
+		case e.Kind == listener.KindTerminated && e.Origin == listener.OriginInferred:
 		case !logged:
 			a.t.Errorf("journal: %s, by %s, is not in Spark's log: %s", e.ID, e.Origin, e.Payload)
 		case i <= last:
@@ -221,7 +221,7 @@ func (a account) checkGap(gap listener.Event, of []listener.Event) span {
 	}
 	for _, e := range of {
 		before := e.Sequence < gap.Sequence
-		if e.Kind == listener.Progress && (before && e.BatchID >= s.FromBatchID || !before && e.BatchID <= s.ToBatchID) {
+		if e.Kind == listener.KindProgress && (before && e.BatchID >= s.FromBatchID || !before && e.BatchID <= s.ToBatchID) {
 			a.t.Errorf("journal: %s is on the wrong side of %s, or in it", e.ID, gap.ID)
 		}
 	}
@@ -237,7 +237,7 @@ func (a account) checkEnd(run servers.Fact, want []expected, got []listener.Even
 	}
 	ends := 0
 	for _, e := range got {
-		if e.Kind != listener.Terminated {
+		if e.Kind != listener.KindTerminated {
 			if ends > 0 {
 				a.t.Errorf("journal: %s comes behind the end of its run", e.ID)
 			}

@@ -49,7 +49,7 @@ func checkJournal(t *testing.T, want []expected, events []listener.Event) {
 		if times[e.ID]++; times[e.ID] == 2 {
 			t.Errorf("journal: %s is in it twice", e.ID)
 		}
-		if e.Kind == listener.Gap || e.Kind == listener.Unknown {
+		if e.Kind == listener.KindGap || e.Kind == listener.KindUnknown {
 			t.Errorf("journal: a %s event: %s", e.Kind, e.Payload)
 		}
 		if e.RunID != "" {
@@ -77,7 +77,7 @@ func checkWire(t *testing.T, sent []string, events []listener.Event) {
 			continue
 		}
 		document := string(e.Payload)
-		if e.Kind == listener.Progress {
+		if e.Kind == listener.KindProgress {
 			document = `{"progress":` + document + `}`
 		}
 		kept[document] = true

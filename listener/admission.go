@@ -117,12 +117,12 @@ func (a *Admission) reveals(e Event) (what interest, ask bool) {
 		return inAll, true
 	}
 	switch e.Kind {
-	case Progress:
+	case KindProgress:
 		mark := a.marks.Batch(e.RunID)
 		return inBatches, mark < 0 || e.BatchID > mark+1
-	case Idle:
+	case KindIdle:
 		return inBatches, !a.life(e.RunID).quiet
-	case Terminated:
+	case KindTerminated:
 		return inBatches, true
 	default:
 		return 0, false
@@ -167,17 +167,17 @@ func (a *Admission) CountOn(duplicates uint64) { a.duplicates.Store(duplicates) 
 func (a *Admission) mark(e Event) (fresh bool, missing dedupe.Range) {
 	missing = dedupe.Range{From: 0, To: -1}
 	switch {
-	case e.Kind == Progress && e.BatchID == NoBatch:
+	case e.Kind == KindProgress && e.BatchID == NoBatch:
 		return a.marks.Once(e.ID), missing
-	case e.Kind == Progress:
+	case e.Kind == KindProgress:
 		return a.marks.Progress(e.RunID, e.BatchID)
-	case e.Kind == Idle:
+	case e.Kind == KindIdle:
 		return a.marks.Idle(e.RunID, e.Time), missing
-	case e.Kind == Terminated && e.Origin == OriginInferred:
+	case e.Kind == KindTerminated && e.Origin == OriginInferred:
 		return a.marks.InferEnd(e.RunID, a.now()), missing
-	case e.Kind == Terminated:
+	case e.Kind == KindTerminated:
 		return a.marks.Terminated(e.RunID, a.now()), missing
-	case e.Kind == Started:
+	case e.Kind == KindStarted:
 		return a.marks.Started(e.RunID), missing
 	default:
 		return a.marks.Once(e.ID), missing
@@ -203,12 +203,12 @@ func (a *Admission) join(e *Event) {
 	}
 	l.QueryID = e.QueryID
 	switch {
-	case e.Kind == Progress:
+	case e.Kind == KindProgress:
 		l.Name = e.Name
 	case e.Name == "":
 		e.Name = l.Name
 	}
-	if e.Kind == Terminated && e.Time.Before(l.Last) {
+	if e.Kind == KindTerminated && e.Time.Before(l.Last) {
 		e.Time = l.Last
 	}
 	if e.Time.After(l.Last) {
@@ -216,12 +216,12 @@ func (a *Admission) join(e *Event) {
 	}
 	l.heard = a.now()
 	switch e.Kind {
-	case Progress:
+	case KindProgress:
 		l.quiet = false
 		if l.First.IsZero() || e.Time.Before(l.First) {
 			l.First = e.Time
 		}
-	case Idle:
+	case KindIdle:
 		l.quiet = true
 	}
 }

@@ -28,7 +28,7 @@ func decode(r Raw, received time.Time) Event {
 		}
 	}
 	if e.Kind == "" || e.RunID == "" {
-		e.Kind = Unknown
+		e.Kind = KindUnknown
 		e.ID = unknownID(e.RunID, r)
 	}
 	return e
@@ -55,10 +55,10 @@ func decodeProgress(e *Event) {
 	}
 	switch batch := fields[1]; {
 	case batch.Type == gjson.Number && batch.Int() >= 0:
-		e.Kind, e.BatchID = Progress, batch.Int()
+		e.Kind, e.BatchID = KindProgress, batch.Int()
 		e.ID = progressID(e.RunID, e.BatchID)
 	case timed && !batch.Exists():
-		e.Kind, e.ID = Progress, undatedProgressID(e.RunID, at)
+		e.Kind, e.ID = KindProgress, undatedProgressID(e.RunID, at)
 	}
 }
 
@@ -67,7 +67,7 @@ func decodeProgress(e *Event) {
 func decodeIdle(e *Event) {
 	decodeIDs(e)
 	if at, ok := instant(gjson.GetBytes(e.Payload, "timestamp")); ok {
-		e.Kind, e.Time, e.ID = Idle, at, idleID(e.RunID, at)
+		e.Kind, e.Time, e.ID = KindIdle, at, idleID(e.RunID, at)
 	}
 }
 
@@ -76,7 +76,7 @@ func decodeIdle(e *Event) {
 func decodeTerminated(e *Event) {
 	decodeIDs(e)
 	fields := gjson.GetManyBytes(e.Payload, "exception", "errorClassOnException")
-	e.Kind, e.ID = Terminated, terminatedID(e.RunID, OriginBus)
+	e.Kind, e.ID = KindTerminated, terminatedID(e.RunID, OriginBus)
 	e.Outcome, e.ErrorClass = OutcomeStopped, text(fields[1])
 	if fields[0].Exists() && fields[0].Type != gjson.Null {
 		e.Outcome = OutcomeFailed

@@ -96,7 +96,7 @@ func TestPublishedDocumentsDecode(t *testing.T) {
 		if started := strings.Contains(path, "started-event"); started {
 			continue // has no batch id, so as a progress event it would be an undated one
 		}
-		if (e.Kind == Progress) != wantProgress {
+		if (e.Kind == KindProgress) != wantProgress {
 			t.Errorf("%s: kind %s", path, e.Kind)
 		}
 		if string(e.Payload) != string(doc) {
@@ -121,7 +121,7 @@ func TestWhatCannotBeReadPassesThroughAsUnknown(t *testing.T) {
 	} {
 		r.ResponseID, r.Index = "resp", 2
 		e := decode(r, received)
-		if e.Kind != Unknown || !strings.HasSuffix(e.ID, fmt.Sprintf(":type%d:resp.2", r.Type)) || !e.Time.Equal(received) && r.Type != TypeIdle {
+		if e.Kind != KindUnknown || !strings.HasSuffix(e.ID, fmt.Sprintf(":type%d:resp.2", r.Type)) || !e.Time.Equal(received) && r.Type != TypeIdle {
 			t.Errorf("%s: %s %s %s", name, e.Kind, e.ID, e.Time)
 		}
 	}
@@ -206,7 +206,7 @@ func TestIdleEntriesBecomeTheIdleEventsOfTheBus(t *testing.T) {
 	pairs := 0
 	for _, path := range samples(t, "recorded/*/recent_progress-*not-on-bus.json") {
 		got, err := FromRecentProgress(read(t, path), OriginPoll)
-		if err != nil || got.Kind != Idle || got.Name == "" {
+		if err != nil || got.Kind != KindIdle || got.Name == "" {
 			t.Errorf("%s: %v %+v", path, err, got)
 			continue
 		}

@@ -16,17 +16,17 @@ import (
 // Kind says what happened.
 type Kind string
 
-// The kinds of events. Started, Progress, Idle and Terminated are Spark's own;
-// Gap and BusState are said by the bridge; Unknown is an event of a type that this
+// The kinds of events. KindStarted, KindProgress, KindIdle and KindTerminated are Spark's own;
+// KindGap and KindBus are said by the bridge; KindUnknown is an event of a type that this
 // version does not know, passed through.
 const (
-	Started    Kind = "started"
-	Progress   Kind = "progress"
-	Idle       Kind = "idle"
-	Terminated Kind = "terminated"
-	Gap        Kind = "gap"
-	BusState   Kind = "bus"
-	Unknown    Kind = "unknown"
+	KindStarted    Kind = "started"
+	KindProgress   Kind = "progress"
+	KindIdle       Kind = "idle"
+	KindTerminated Kind = "terminated"
+	KindGap        Kind = "gap"
+	KindBus        Kind = "bus"
+	KindUnknown    Kind = "unknown"
 )
 
 // Origin says how an event became known.

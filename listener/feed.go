@@ -193,7 +193,7 @@ func (f *Feed) takeOne(ctx context.Context, e Event) []Event {
 	if !ask {
 		return a.admitOne(e, false)
 	}
-	first := e.Kind == Progress && a.marks.Batch(e.RunID) < 0
+	first := e.Kind == KindProgress && a.marks.Batch(e.RunID) < 0
 	out := f.succeed(ctx, a.query(e))
 	told := f.recount(ctx, a.query(e), OriginBackfill, what)
 	out = append(out, a.startedAs(e)...)

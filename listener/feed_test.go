@@ -108,7 +108,7 @@ func TestAJumpInBatchIDsBecomesAGapBeforeIt(t *testing.T) {
 	wantIDs(t, *got, "a:started:inferred", "a:progress:12", "a:gap:13-14", "a:progress:15", "a:progress:16")
 	gap := (*got)[2]
 	p := gjson.ParseBytes(gap.Payload)
-	if gap.Kind != Gap || gap.Origin != OriginBridge || gap.Name != "n-a" || p.Get("fromBatchId").Int() != 13 || p.Get("toBatchId").Int() != 14 ||
+	if gap.Kind != KindGap || gap.Origin != OriginBridge || gap.Name != "n-a" || p.Get("fromBatchId").Int() != 13 || p.Get("toBatchId").Int() != 14 ||
 		p.Get("id").Str != "q-a" || p.Get("runId").Str != "a" || p.Get("reason").Str != GapNotReceived || p.Get("timestamp").Str == "" {
 		t.Errorf("%+v %s", gap, gap.Payload)
 	}

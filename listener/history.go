@@ -97,7 +97,7 @@ func (a *Admission) behind(runID string, last []byte, what interest) bool {
 		return true // let the whole list tell
 	}
 	mark := a.marks.Batch(runID)
-	if e.Kind == Progress {
+	if e.Kind == KindProgress {
 		return e.BatchID > mark
 	}
 	if gjson.GetBytes(last, "batchId").Int()-1 > mark {
@@ -116,7 +116,7 @@ func (a *Admission) relive(runID string, told account, before *Event) []Event {
 		if before != nil && !precedes(e, before) {
 			break
 		}
-		if batches = batches || e.Kind == Progress; !batches || e.Kind == Idle && e.Time.Before(a.life(runID).First) {
+		if batches = batches || e.Kind == KindProgress; !batches || e.Kind == KindIdle && e.Time.Before(a.life(runID).First) {
 			continue // idle before the first batch; the bus never sends these
 		}
 		out = append(out, a.admitOne(e, told.answered)...)
@@ -130,9 +130,9 @@ func (a *Admission) relive(runID string, told account, before *Event) []Event {
 // precedes orders a document of a run and an event of the bus.
 func precedes(e Event, event *Event) bool {
 	switch {
-	case event.Kind == Terminated:
+	case event.Kind == KindTerminated:
 		return true
-	case e.Kind == Progress && event.Kind == Progress:
+	case e.Kind == KindProgress && event.Kind == KindProgress:
 		return e.BatchID < event.BatchID
 	default:
 		return e.Time.Before(event.Time)

@@ -259,10 +259,10 @@ func TestHistoryAtFirstSightIsBackfilledWithoutAGapBeforeIt(t *testing.T) {
 func TestIdleBeforeTheEarliestBatchIsLeftOut(t *testing.T) {
 	a := NewAdmission(Session{Source: "etl"})
 	at := func(s int) time.Time { return time.Date(2026, 1, 1, 0, 0, s, 0, time.UTC) }
-	a.admitOne(Event{ID: "b", Kind: Progress, RunID: "a", BatchID: 7, Time: at(10)}, true)
+	a.admitOne(Event{ID: "b", Kind: KindProgress, RunID: "a", BatchID: 7, Time: at(10)}, true)
 	told := account{answered: true, events: []Event{
-		{ID: "early", Kind: Idle, RunID: "a", BatchID: NoBatch, Time: at(5)},
-		{ID: "late", Kind: Idle, RunID: "a", BatchID: NoBatch, Time: at(15)},
+		{ID: "early", Kind: KindIdle, RunID: "a", BatchID: NoBatch, Time: at(5)},
+		{ID: "late", Kind: KindIdle, RunID: "a", BatchID: NoBatch, Time: at(15)},
 	}}
 	wantIDs(t, a.relive("a", told, nil), "late")
 }
@@ -332,7 +332,7 @@ func TestEndsThatNobodyToldAreInferred(t *testing.T) {
 func TestTheOutcomeOfARunThatWasForgottenMeanwhileIsUnknown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, got := feedOf(newScript(), &spark{forgotten: map[string]bool{"a": true}})
-		f.Admission.Replay(Event{Kind: Started, RunID: "a", QueryID: "q-a", UserID: "u", SessionID: "s"})
+		f.Admission.Replay(Event{Kind: KindStarted, RunID: "a", QueryID: "q-a", UserID: "u", SessionID: "s"})
 		stop := runFeed(t, f)
 		time.Sleep(time.Minute)
 		stop()
@@ -416,7 +416,7 @@ func TestWhatANewBusOwesWaitsForTheEndOfTheRunBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, sp := newScript(), &spark{}
 		f, got := feedOf(s, sp)
-		f.Admission.Replay(Event{Kind: Started, RunID: "old", QueryID: "q", UserID: "u", SessionID: "s"})
+		f.Admission.Replay(Event{Kind: KindStarted, RunID: "old", QueryID: "q", UserID: "u", SessionID: "s"})
 		f.NewBus = true
 		sp.recent = map[string][]string{"new": {`{"id":"q","runId":"new","timestamp":"2026-01-01T00:00:01.000Z","batchId":4,"durationMs":{"addBatch":1},"sources":[]}`}}
 		sp.set(Query{ID: "q", RunID: "new"})

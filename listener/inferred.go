@@ -15,7 +15,7 @@ func (a *Admission) started(runID string) []Event {
 	}
 	l, at := a.life(runID), a.now().UTC()
 	return []Event{a.stamp(Event{
-		ID: startedID(runID, OriginInferred), Kind: Started, Origin: OriginInferred,
+		ID: startedID(runID, OriginInferred), Kind: KindStarted, Origin: OriginInferred,
 		QueryID: l.QueryID, RunID: runID, Name: l.Name, BatchID: NoBatch, Time: at,
 		Payload: mustJSON(startedPayload{ID: l.QueryID, RunID: runID, Name: orNull(l.Name)}),
 	})}
@@ -50,7 +50,7 @@ type gapPayload struct {
 func (a *Admission) gap(runID string, missing dedupe.Range) Event {
 	l, at := a.life(runID), a.now().UTC()
 	return a.stamp(Event{
-		ID: GapID(runID, missing.From, missing.To), Kind: Gap, Origin: OriginBridge,
+		ID: GapID(runID, missing.From, missing.To), Kind: KindGap, Origin: OriginBridge,
 		QueryID: l.QueryID, RunID: runID, Name: l.Name, BatchID: NoBatch, Time: at,
 		Payload: mustJSON(gapPayload{
 			ID: l.QueryID, RunID: runID, Name: orNull(l.Name), FromBatchID: missing.From, ToBatchID: missing.To,
@@ -79,7 +79,7 @@ func (a *Admission) inferEnd(runID string, outcome Outcome, failure *Failure) []
 		payload.Exception = &failure.Message
 	}
 	e := Event{
-		ID: terminatedID(runID, OriginInferred), Kind: Terminated, Origin: OriginInferred,
+		ID: terminatedID(runID, OriginInferred), Kind: KindTerminated, Origin: OriginInferred,
 		QueryID: l.QueryID, RunID: runID, Name: l.Name, BatchID: NoBatch, Time: a.now().UTC(),
 		Outcome: outcome, Payload: mustJSON(payload),
 	}

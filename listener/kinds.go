@@ -7,7 +7,7 @@ import (
 )
 
 var (
-	kinds    = []Kind{Started, Progress, Idle, Terminated, Gap, BusState, Unknown}
+	kinds    = []Kind{KindStarted, KindProgress, KindIdle, KindTerminated, KindGap, KindBus, KindUnknown}
 	outcomes = []Outcome{OutcomeFailed, OutcomeStopped, OutcomeSessionClosed, OutcomeDriverLost, OutcomeUnknown}
 )
 

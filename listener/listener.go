@@ -9,21 +9,21 @@ type Listener struct {
 	OnQueryProgress   func(Event)
 	OnQueryIdle       func(Event)
 	OnQueryTerminated func(Event)
-	// OnOther is told what is none of these: batches that cannot be had (Gap), and events of
-	// a type that this version does not know (Unknown).
+	// OnOther is told what is none of these: batches that cannot be had (KindGap), and events of
+	// a type that this version does not know (KindUnknown).
 	OnOther func(Event)
 }
 
 // callback returns what the listener wants called for a kind, nil for nothing.
 func (l *Listener) callback(k Kind) func(Event) {
 	switch k {
-	case Started:
+	case KindStarted:
 		return l.OnQueryStarted
-	case Progress:
+	case KindProgress:
 		return l.OnQueryProgress
-	case Idle:
+	case KindIdle:
 		return l.OnQueryIdle
-	case Terminated:
+	case KindTerminated:
 		return l.OnQueryTerminated
 	default:
 		return l.OnOther

@@ -81,7 +81,7 @@ func (f *Feed) catchUp(ctx context.Context, q Query, origin Origin) []Event {
 	l := a.life(q.RunID)
 	var before *Event
 	if !l.Owed && !ended && origin != OriginPoll {
-		before = &Event{Kind: Idle, Time: l.Last.Add(1)}
+		before = &Event{Kind: KindIdle, Time: l.Last.Add(1)}
 	}
 	if told.answered {
 		a.settled(q.RunID)

@@ -67,7 +67,7 @@ func TestRunsOfALeftSessionStayWithIt(t *testing.T) {
 			}
 			wantIDs(t, *news, want...)
 			for _, e := range *news {
-				if e.SessionID != "s" || e.Kind == Terminated && e.Outcome != outcome {
+				if e.SessionID != "s" || e.Kind == KindTerminated && e.Outcome != outcome {
 					t.Errorf("%s is of session %s, outcome %s", e.ID, e.SessionID, e.Outcome)
 				}
 			}

@@ -9,10 +9,10 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// QueryProgress is what Spark tells of one batch, with types. A number that Spark left out is
+// Progress is what Spark tells of one batch, with types. A number that Spark left out is
 // nil; one that is not finite, which only recent_progress tells (as "NaN" and
 // "Infinity"), is NaN or an infinity. The names are Spark's.
-type QueryProgress struct {
+type Progress struct {
 	ID, RunID string
 	Name      string    // empty where the query has none
 	Timestamp time.Time // start of the trigger
@@ -79,7 +79,7 @@ type StateOperatorProgress struct {
 // DecodeProgress reads a progress document: the JSON of a progress event of the bus, with its
 // wrapper or without, or one of recent_progress and last_progress. Fields that are not
 // known stay in Raw.
-func DecodeProgress(document []byte) (*QueryProgress, error) {
+func DecodeProgress(document []byte) (*Progress, error) {
 	doc := gjson.ParseBytes(document)
 	if !gjson.ValidBytes(document) || !doc.IsObject() {
 		return nil, errors.New("decode progress: not a JSON object")
@@ -87,7 +87,7 @@ func DecodeProgress(document []byte) (*QueryProgress, error) {
 	if inner := doc.Get("progress"); inner.IsObject() && !doc.Get("runId").Exists() {
 		doc = inner
 	}
-	p := &QueryProgress{
+	p := &Progress{
 		ID: text(doc.Get("id")), RunID: text(doc.Get("runId")), Name: text(doc.Get("name")),
 		BatchID:         NoBatch,
 		BatchDuration:   whole(doc.Get("batchDuration")),
@@ -116,13 +116,13 @@ func DecodeProgress(document []byte) (*QueryProgress, error) {
 
 // Idle says that it is the trace of a trigger that found nothing, which stands in
 // recent_progress under the number of the batch that comes next.
-func (p *QueryProgress) Idle() bool { return isIdleEntry(p.Raw) }
+func (p *Progress) Idle() bool { return isIdleEntry(p.Raw) }
 
 // MarshalJSON gives Spark's document.
-func (p *QueryProgress) MarshalJSON() ([]byte, error) { return p.Raw, nil }
+func (p *Progress) MarshalJSON() ([]byte, error) { return p.Raw, nil }
 
 // totals are those of the document, or what the sources sum up to.
-func (p *QueryProgress) totals(doc gjson.Result) {
+func (p *Progress) totals(doc gjson.Result) {
 	p.NumInputRows = whole(doc.Get("numInputRows"))
 	if p.NumInputRows != nil {
 		p.InputRowsPerSecond = number(doc.Get("inputRowsPerSecond"))

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-func decoded(t *testing.T, name string) *QueryProgress {
+func decoded(t *testing.T, name string) *Progress {
 	t.Helper()
 	document, err := os.ReadFile(filepath.Join("testdata", name))
 	if err != nil {
@@ -44,7 +44,7 @@ func TestBothDialectsDecodeAlike(t *testing.T) {
 			continue
 		}
 		e, err := FromRecentProgress(document, OriginPoll)
-		if err != nil || e.Kind != Progress {
+		if err != nil || e.Kind != KindProgress {
 			continue
 		}
 		want, err := DecodeProgress(append(append([]byte(`{"progress":`), e.Payload...), '}'))
@@ -64,7 +64,7 @@ func TestBothDialectsDecodeAlike(t *testing.T) {
 }
 
 // withoutNonFinite leaves out what the bus leaves out.
-func withoutNonFinite(p *QueryProgress) {
+func withoutNonFinite(p *Progress) {
 	numbers := []**float64{&p.InputRowsPerSecond, &p.ProcessedRowsPerSecond}
 	for i := range p.Sources {
 		numbers = append(numbers, &p.Sources[i].InputRowsPerSecond, &p.Sources[i].ProcessedRowsPerSecond)

@@ -67,7 +67,7 @@ func DecodeRecord(sequence uint64, recorded time.Time, record []byte) (Event, er
 		Outcome: f.Outcome, ErrorClass: f.ErrorClass, Truncated: f.Truncated,
 		Payload: body[size:],
 	}
-	if e.Kind == BusState {
+	if e.Kind == KindBus {
 		e.ID = BusID(e.Source, sequence)
 	}
 	return e, nil

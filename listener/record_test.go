@@ -9,7 +9,7 @@ import (
 
 func sampleEvent() Event {
 	return Event{
-		ID: "r:terminated", Kind: Terminated, Origin: OriginBus, Source: "etl", UserID: "u", SessionID: "s",
+		ID: "r:terminated", Kind: KindTerminated, Origin: OriginBus, Source: "etl", UserID: "u", SessionID: "s",
 		QueryID: "q", RunID: "r", Name: "naïve \x00 name", BatchID: NoBatch, Time: time.Date(2026, 1, 2, 3, 4, 5, 6_000_000, time.UTC),
 		Outcome: OutcomeFailed, ErrorClass: "DIVIDE_BY_ZERO", Truncated: true, Payload: []byte("{ \"a\" : 1.10 }\n"),
 	}
@@ -26,7 +26,7 @@ func TestRecordsReadBackWithTheirPlace(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("\n got %+v\nwant %+v", got, want)
 	}
-	bus, err := DecodeRecord(7, at, EncodeRecord(Event{Kind: BusState, Source: "etl"}))
+	bus, err := DecodeRecord(7, at, EncodeRecord(Event{Kind: KindBus, Source: "etl"}))
 	if err != nil || bus.ID != "etl:bus:7" {
 		t.Errorf("%v %+v", err, bus)
 	}

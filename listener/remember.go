@@ -16,17 +16,17 @@ import (
 // Feed.
 func (a *Admission) Replay(e Event) {
 	if e.RunID == "" {
-		if e.Kind == Unknown {
+		if e.Kind == KindUnknown {
 			a.marks.Once(e.ID)
 		}
 		return
 	}
-	if e.Kind == Gap {
+	if e.Kind == KindGap {
 		batches := gjson.GetManyBytes(e.Payload, "fromBatchId", "toBatchId")
 		a.marks.Gap(e.RunID, dedupe.Range{From: batches[0].Int(), To: batches[1].Int()})
 		return
 	}
-	first := e.Kind == Progress && a.marks.Batch(e.RunID) < 0
+	first := e.Kind == KindProgress && a.marks.Batch(e.RunID) < 0
 	a.mark(e)
 	if first {
 		a.marks.Unbegun(e.RunID) // whether Spark was asked about the beginning is not known
@@ -34,7 +34,7 @@ func (a *Admission) Replay(e Event) {
 	a.marks.Started(e.RunID)
 	a.join(&e)
 	l := a.life(e.RunID)
-	if e.Origin == OriginBus && (e.Kind == Idle || e.Kind == Terminated) {
+	if e.Origin == OriginBus && (e.Kind == KindIdle || e.Kind == KindTerminated) {
 		l.Holey = true // whether Spark was asked for a lost last batch is not known
 	}
 	l.UserID, l.SessionID = e.UserID, e.SessionID

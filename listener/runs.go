@@ -91,7 +91,7 @@ func (a *Admission) startedAs(e Event) []Event {
 	if l.QueryID == "" {
 		l.QueryID = e.QueryID
 	}
-	if e.Kind == Progress {
+	if e.Kind == KindProgress {
 		l.Name = e.Name
 	}
 	return a.started(e.RunID)

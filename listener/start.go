@@ -38,7 +38,7 @@ func (a *Admission) Start(ctx context.Context, start func(context.Context) ([]by
 // decodeStarted reads the event of a start result: {id, runId, name, timestamp}, since Spark 4.1
 // with jobTags.
 func decodeStarted(document []byte) (Event, error) {
-	e := Event{Kind: Started, Origin: OriginClient, BatchID: NoBatch, Payload: document}
+	e := Event{Kind: KindStarted, Origin: OriginClient, BatchID: NoBatch, Payload: document}
 	if !gjson.ValidBytes(document) {
 		return Event{}, errors.New("decode started: not JSON")
 	}

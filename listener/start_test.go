@@ -170,7 +170,7 @@ func TestAStartWhilePolling(t *testing.T) {
 			t.Errorf("poll: %v", err)
 		}
 		wantIDs(t, *got, "a:started")
-		if e := (*got)[0]; e.Origin != OriginClient || e.Kind != Started || e.Name != "orders" || e.Source != "etl" || string(e.Payload) != startedA || e.Time.Year() != 2026 {
+		if e := (*got)[0]; e.Origin != OriginClient || e.Kind != KindStarted || e.Name != "orders" || e.Source != "etl" || string(e.Payload) != startedA || e.Time.Year() != 2026 {
 			t.Errorf("%+v", e)
 		}
 	})

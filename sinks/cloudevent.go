@@ -66,13 +66,13 @@ func Attributes(e *listener.Event) []Attribute {
 	add("sparkqueryid", e.QueryID)
 	add("sparkrunid", e.RunID)
 	add("sparkqueryname", short(e.Name))
-	if e.Kind == listener.Progress && e.BatchID != listener.NoBatch {
+	if e.Kind == listener.KindProgress && e.BatchID != listener.NoBatch {
 		add("sparkbatchid", strconv.FormatInt(e.BatchID, 10))
 	}
 	add("sparkorigin", string(e.Origin))
 	add("sparkuserid", short(e.UserID))
 	add("sparksessionid", e.SessionID)
-	if e.Kind == listener.Terminated {
+	if e.Kind == listener.KindTerminated {
 		add("sparkoutcome", string(e.Outcome))
 		add("sparkerrorclass", short(e.ErrorClass))
 	}
@@ -162,7 +162,7 @@ func appendMember(doc []byte, a Attribute) []byte {
 }
 
 func typeName(k listener.Kind) string {
-	if k == listener.Gap || k == listener.BusState {
+	if k == listener.KindGap || k == listener.KindBus {
 		return bridgeTypePrefix + string(k)
 	}
 	return sparkTypePrefix + string(k)

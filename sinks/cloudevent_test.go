@@ -27,7 +27,7 @@ func sample(t testing.TB, name string) []byte {
 func progress(t testing.TB) listener.Event {
 	return listener.Event{
 		Sequence: 4711, Recorded: time.Date(2026, 3, 1, 13, 0, 0, 5000, time.FixedZone("", 3600)),
-		ID: "run:progress:12", Kind: listener.Progress, Origin: listener.OriginBus, Source: "etl",
+		ID: "run:progress:12", Kind: listener.KindProgress, Origin: listener.OriginBus, Source: "etl",
 		UserID: "ann", SessionID: "sess", QueryID: "query", RunID: "run", Name: "orders", BatchID: 12,
 		Time: time.Date(2026, 3, 1, 12, 0, 0, 120_000_000, time.UTC), Payload: sample(t, "progress.json"),
 	}
@@ -68,7 +68,7 @@ func TestAttributesOfProgress(t *testing.T) {
 
 func TestAttributesOfAnEnd(t *testing.T) {
 	expectAttributes(t, listener.Event{
-		ID: "r:terminated", Kind: listener.Terminated, Source: "etl", QueryID: "q", RunID: "r", BatchID: listener.NoBatch,
+		ID: "r:terminated", Kind: listener.KindTerminated, Source: "etl", QueryID: "q", RunID: "r", BatchID: listener.NoBatch,
 		Outcome: listener.OutcomeFailed, ErrorClass: "DIVIDE_BY_ZERO", Truncated: true,
 	}, map[string]string{
 		"specversion": "1.0", "id": "r:terminated", "source": "/spark/etl/q", "subject": "q", "partitionkey": "q",
@@ -79,7 +79,7 @@ func TestAttributesOfAnEnd(t *testing.T) {
 
 func TestAttributesOfTheBus(t *testing.T) {
 	expectAttributes(t, listener.Event{
-		ID: "etl:bus:7", Kind: listener.BusState, Origin: listener.OriginBridge, Source: "etl", BatchID: listener.NoBatch,
+		ID: "etl:bus:7", Kind: listener.KindBus, Origin: listener.OriginBridge, Source: "etl", BatchID: listener.NoBatch,
 	}, map[string]string{
 		"specversion": "1.0", "id": "etl:bus:7", "source": "/spark/etl", "subject": "etl", "partitionkey": "etl",
 		"type": "dev.sparkbridge.bus", "sparkorigin": "bridge",

@@ -32,7 +32,7 @@ func TestQueriesThatHangLeaveTurnsToOthers(t *testing.T) {
 		time.Sleep(30 * time.Minute)
 		began := time.Now()
 		for n := range uint64(20) {
-			s.fed <- []listener.Event{{Sequence: 100 + n, QueryID: "q0", Kind: listener.Progress, Recorded: time.Now()}}
+			s.fed <- []listener.Event{{Sequence: 100 + n, QueryID: "q0", Kind: listener.KindProgress, Recorded: time.Now()}}
 			for !slices.Contains(s.delivered(), 100+n) {
 				time.Sleep(time.Second)
 			}
@@ -41,7 +41,7 @@ func TestQueriesThatHangLeaveTurnsToOthers(t *testing.T) {
 			t.Errorf("20 events of the query that works took %s", took)
 		}
 		for n := range uint64(600) {
-			s.fed <- []listener.Event{{Sequence: 200 + n, QueryID: "q0", Kind: listener.Progress, Recorded: time.Now()}}
+			s.fed <- []listener.Event{{Sequence: 200 + n, QueryID: "q0", Kind: listener.KindProgress, Recorded: time.Now()}}
 			time.Sleep(30 * time.Second)
 		}
 		if err := stop(); err != nil {
@@ -76,7 +76,7 @@ func TestAnOutageCountsAgainstNoEvent(t *testing.T) {
 		_, stop := s.run(t, b, nil)
 		for n := range uint64(240) { // events of others come all the while
 			time.Sleep(time.Minute)
-			s.fed <- []listener.Event{{Sequence: 100 + n, QueryID: "q0", Kind: listener.Progress, Recorded: time.Now()}}
+			s.fed <- []listener.Event{{Sequence: 100 + n, QueryID: "q0", Kind: listener.KindProgress, Recorded: time.Now()}}
 		}
 		time.Sleep(10 * time.Minute)
 		if err := stop(); err != nil {
@@ -96,7 +96,7 @@ func TestABacklogIsThinnedLikeAReplay(t *testing.T) {
 		s.fed = make(chan any, 1000)
 		old := time.Now().Add(-24 * time.Hour).Truncate(time.Minute)
 		for n := range uint64(300) { // one each second, read one by one
-			s.fed <- []listener.Event{{Sequence: n + 1, QueryID: "q", Kind: listener.Progress, Recorded: old.Add(time.Duration(n) * time.Second)}}
+			s.fed <- []listener.Event{{Sequence: n + 1, QueryID: "q", Kind: listener.KindProgress, Recorded: old.Add(time.Duration(n) * time.Second)}}
 		}
 		_, stop := s.run(t, b, func(o *sinks.Options) { o.ProgressEvery = 30 * time.Second })
 		time.Sleep(time.Minute)

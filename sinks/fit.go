@@ -200,7 +200,7 @@ func bareIDs(e *listener.Event) []byte {
 	if e.RunID != "" {
 		ids.RunID = &e.RunID
 	}
-	if e.Kind == listener.Progress && e.BatchID != listener.NoBatch {
+	if e.Kind == listener.KindProgress && e.BatchID != listener.NoBatch {
 		ids.BatchID = &e.BatchID
 	}
 	out, err := json.Marshal(ids)

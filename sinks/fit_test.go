@@ -25,7 +25,7 @@ func payloadSize(e *listener.Event) int {
 
 func fit(payload string, limit int) listener.Event {
 	return sinks.Fit(listener.Event{
-		Kind: listener.Progress, QueryID: "q", RunID: "r", BatchID: 7, Payload: []byte(payload),
+		Kind: listener.KindProgress, QueryID: "q", RunID: "r", BatchID: 7, Payload: []byte(payload),
 	}, limit, payloadSize)
 }
 
@@ -121,7 +121,7 @@ func TestFitKeepsTheIDsAtLeast(t *testing.T) {
 			t.Errorf("%s: %.200s", name, got.Payload)
 		}
 	}
-	bus := sinks.Fit(listener.Event{Kind: listener.BusState, Source: "etl", BatchID: listener.NoBatch, Payload: []byte(strings.Repeat("x", 99))}, 50, payloadSize)
+	bus := sinks.Fit(listener.Event{Kind: listener.KindBus, Source: "etl", BatchID: listener.NoBatch, Payload: []byte(strings.Repeat("x", 99))}, 50, payloadSize)
 	if string(bus.Payload) != `{"id":null,"runId":null}` {
 		t.Errorf("bus: %s", bus.Payload)
 	}
@@ -135,7 +135,7 @@ func FuzzFit(f *testing.F) {
 	f.Add([]byte(`"`+strings.Repeat("\xff", 600)+`"`), 400)
 	f.Fuzz(func(t *testing.T, payload []byte, limit int) {
 		given := bytes.Clone(payload)
-		e := listener.Event{ID: "r:progress:7", Kind: listener.Progress, QueryID: "q", RunID: "r", BatchID: 7, Payload: payload}
+		e := listener.Event{ID: "r:progress:7", Kind: listener.KindProgress, QueryID: "q", RunID: "r", BatchID: 7, Payload: payload}
 		got := sinks.Fit(e, limit, payloadSize)
 		if !bytes.Equal(payload, given) {
 			t.Fatal("the original changed")

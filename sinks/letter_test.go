@@ -13,7 +13,7 @@ func TestLettersKeepTheirEvent(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
 	want := sinks.Letter{
 		Event: listener.Event{
-			Sequence: 7, Recorded: at, ID: "r:progress:1", Kind: listener.Progress, Origin: listener.OriginBus, Source: "etl", QueryID: "q", RunID: "r",
+			Sequence: 7, Recorded: at, ID: "r:progress:1", Kind: listener.KindProgress, Origin: listener.OriginBus, Source: "etl", QueryID: "q", RunID: "r",
 			Name: "żółć", BatchID: 1, Time: at, Payload: []byte("{\"a\":1.10}\xff"),
 		},
 		Cause: sinks.CauseAlone, Reason: "why", Attempts: 3, Time: at, Retry: true,
@@ -29,7 +29,7 @@ func TestLettersKeepTheirEvent(t *testing.T) {
 
 // What lies on the disk may be anything.
 func FuzzDecodeLetter(f *testing.F) {
-	blob, err := sinks.EncodeLetter(sinks.Letter{Event: listener.Event{Sequence: 1, Kind: listener.Idle, Payload: []byte("{}")}})
+	blob, err := sinks.EncodeLetter(sinks.Letter{Event: listener.Event{Sequence: 1, Kind: listener.KindIdle, Payload: []byte("{}")}})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -189,7 +189,7 @@ func (u unchecked) Save(next uint64) error {
 func lanes(queries, n int) []listener.Event {
 	all := events(1, uint64(n))
 	for i := range all {
-		all[i].QueryID, all[i].Kind = fmt.Sprint("q", i%queries), listener.Progress
+		all[i].QueryID, all[i].Kind = fmt.Sprint("q", i%queries), listener.KindProgress
 		all[i].Recorded = time.Now()
 	}
 	return all

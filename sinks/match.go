@@ -41,7 +41,7 @@ func (m Match) Validate() error {
 // Kinds and Sources select.
 func (m Match) Wants(e *listener.Event) bool {
 	return oneOf(m.Kinds, e.Kind) &&
-		(e.Kind != listener.Terminated || oneOf(m.Outcomes, e.Outcome)) &&
+		(e.Kind != listener.KindTerminated || oneOf(m.Outcomes, e.Outcome)) &&
 		(e.Name == "" || anyGlob(m.Queries, e.Name) || e.QueryID != "" && anyGlob(m.Queries, e.QueryID)) &&
 		anyGlob(m.Sources, e.Source)
 }

@@ -10,25 +10,25 @@ import (
 )
 
 func TestMatchWants(t *testing.T) {
-	failed := listener.Event{Kind: listener.Terminated, Source: "etl", QueryID: "q-1", Name: "orders-eu", Outcome: listener.OutcomeFailed}
-	stopped, unnamed, progress, bus := failed, failed, failed, listener.Event{Kind: listener.BusState, Source: "etl"}
+	failed := listener.Event{Kind: listener.KindTerminated, Source: "etl", QueryID: "q-1", Name: "orders-eu", Outcome: listener.OutcomeFailed}
+	stopped, unnamed, progress, bus := failed, failed, failed, listener.Event{Kind: listener.KindBus, Source: "etl"}
 	stopped.Outcome = listener.OutcomeStopped
 	unnamed.Name = ""
-	progress.Kind, progress.Outcome = listener.Progress, ""
+	progress.Kind, progress.Outcome = listener.KindProgress, ""
 	all := []listener.Event{failed, stopped, unnamed, progress, bus}
 	for name, c := range map[string]struct {
 		match sinks.Match
 		want  string // of failed, stopped, unnamed, progress, bus
 	}{
 		"all":            {sinks.Match{}, "fsupb"},
-		"kinds":          {sinks.Match{Kinds: []listener.Kind{listener.Terminated, listener.BusState}}, "fsu b"},
+		"kinds":          {sinks.Match{Kinds: []listener.Kind{listener.KindTerminated, listener.KindBus}}, "fsu b"},
 		"query":          {sinks.Match{Queries: []string{"orders-*"}}, "fsupb"},
 		"other query":    {sinks.Match{Queries: []string{"clicks", "click?"}}, "  u b"},
 		"query by id":    {sinks.Match{Queries: []string{"q-1"}}, "fsupb"},
 		"source":         {sinks.Match{Sources: []string{"e?l"}}, "fsupb"},
 		"other source":   {sinks.Match{Sources: []string{"web"}}, "     "},
 		"outcome":        {sinks.Match{Outcomes: []listener.Outcome{listener.OutcomeFailed}}, "f upb"},
-		"kind, outcome":  {sinks.Match{Kinds: []listener.Kind{listener.Terminated}, Outcomes: []listener.Outcome{listener.OutcomeStopped}}, " s   "},
+		"kind, outcome":  {sinks.Match{Kinds: []listener.Kind{listener.KindTerminated}, Outcomes: []listener.Outcome{listener.OutcomeStopped}}, " s   "},
 		"nothing is all": {sinks.Match{Kinds: []listener.Kind{}, Queries: []string{}}, "fsupb"},
 	} {
 		got := ""

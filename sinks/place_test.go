@@ -24,10 +24,10 @@ func TestToken(t *testing.T) {
 }
 
 func TestTemplatePlaces(t *testing.T) {
-	query := listener.Event{Source: "etl", Name: "my orders", QueryID: "q-1", RunID: "r-1", Kind: listener.Idle}
+	query := listener.Event{Source: "etl", Name: "my orders", QueryID: "q-1", RunID: "r-1", Kind: listener.KindIdle}
 	nameless := query
 	nameless.Name = ""
-	bus := listener.Event{Source: "etl", Kind: listener.BusState}
+	bus := listener.Event{Source: "etl", Kind: listener.KindBus}
 	for _, c := range []struct {
 		template string
 		event    listener.Event

@@ -17,9 +17,9 @@ func TestWorkerDeliversWhatIsWanted(t *testing.T) {
 		s := &script{}
 		s.fed = make(chan any, 1)
 		all := lanes(1, 6)
-		all[1].Kind, all[4].Kind = listener.Terminated, listener.Terminated
+		all[1].Kind, all[4].Kind = listener.KindTerminated, listener.KindTerminated
 		s.fed <- all
-		_, stop := s.run(t, &box{}, func(o *sinks.Options) { o.Match.Kinds = []listener.Kind{listener.Terminated} })
+		_, stop := s.run(t, &box{}, func(o *sinks.Options) { o.Match.Kinds = []listener.Kind{listener.KindTerminated} })
 		synctest.Wait()
 		if err := stop(); err != nil || fmt.Sprint(s.delivered()) != "[2 5]" || s.lastSaved() != 7 {
 			t.Errorf("stopped with %v: %v delivered, cursor %d; what is not wanted counts as delivered", err, s.delivered(), s.lastSaved())
@@ -36,7 +36,7 @@ func TestWorkerHoldsBackTheNewestProgress(t *testing.T) {
 		s.fed = make(chan any, 10)
 		w, stop := s.run(t, &box{}, func(o *sinks.Options) { o.ProgressEvery = 30 * time.Second })
 		all := lanes(2, 6) // q0: 1 3 5, q1: 2 4 6
-		all[5].Kind = listener.Terminated
+		all[5].Kind = listener.KindTerminated
 		s.fed <- all
 		time.Sleep(29 * time.Second)
 		synctest.Wait()

@@ -57,9 +57,9 @@ func (t *thinner) offer(e listener.Event, pass, drop func(listener.Event)) {
 		h = nil
 	}
 	switch {
-	case e.Kind == listener.Progress:
+	case e.Kind == listener.KindProgress:
 		t.replace(e, pass, drop)
-	case e.Kind == listener.Idle && h != nil:
+	case e.Kind == listener.KindIdle && h != nil:
 		t.hold(h, e)
 	default:
 		t.release(e.QueryID, pass)

@@ -30,19 +30,19 @@ func thinned(period time.Duration, events []listener.Event) (passed, dropped []l
 // random is a journal of a few queries: many progress events, now and then another.
 func random(r *rand.Rand, n int) []listener.Event {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	others := []listener.Kind{listener.Idle, listener.Idle, listener.Terminated, listener.Started, listener.Gap, listener.Unknown}
+	others := []listener.Kind{listener.KindIdle, listener.KindIdle, listener.KindTerminated, listener.KindStarted, listener.KindGap, listener.KindUnknown}
 	events := make([]listener.Event, n)
 	for i := range events {
 		at = at.Add(time.Duration(r.IntN(4000)) * time.Millisecond)
 		e := listener.Event{
-			Sequence: uint64(i + 1), Recorded: at, Kind: listener.Progress,
+			Sequence: uint64(i + 1), Recorded: at, Kind: listener.KindProgress,
 			QueryID: fmt.Sprint("q", r.IntN(3)), Payload: make([]byte, r.IntN(9)),
 		}
 		if r.IntN(4) == 0 {
 			e.Kind = others[r.IntN(len(others))]
 		}
 		if r.IntN(20) == 0 {
-			e.Kind, e.QueryID = listener.BusState, ""
+			e.Kind, e.QueryID = listener.KindBus, ""
 		}
 		events[i] = e
 	}
@@ -59,7 +59,7 @@ func TestThinnerProperties(t *testing.T) {
 			t.Fatalf("seed %d: %d of %d events came out", seed, len(passed)+len(dropped), len(events))
 		}
 		for _, e := range dropped {
-			if e.Kind != listener.Progress {
+			if e.Kind != listener.KindProgress {
 				t.Fatalf("seed %d: a %s event was thinned", seed, e.Kind)
 			}
 		}
@@ -76,12 +76,12 @@ func checkThinned(t *testing.T, seed uint64, period time.Duration, all, passed [
 	t.Helper()
 	var want []listener.Event
 	for i, e := range all {
-		if e.Kind != listener.Progress || e.QueryID == "" {
+		if e.Kind != listener.KindProgress || e.QueryID == "" {
 			want = append(want, e)
 			continue
 		}
-		rest := slices.DeleteFunc(slices.Clone(all[i+1:]), func(e listener.Event) bool { return e.Kind == listener.Idle })
-		newest := len(rest) == 0 || rest[0].Kind != listener.Progress ||
+		rest := slices.DeleteFunc(slices.Clone(all[i+1:]), func(e listener.Event) bool { return e.Kind == listener.KindIdle })
+		newest := len(rest) == 0 || rest[0].Kind != listener.KindProgress ||
 			!rest[0].Recorded.Truncate(period).Equal(e.Recorded.Truncate(period))
 		if newest {
 			want = append(want, e)
@@ -115,7 +115,7 @@ func TestThinnerHoldsABoundedNumber(t *testing.T) {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var passed []uint64
 	for n := range uint64(maxHeld + 10) {
-		th.offer(listener.Event{Sequence: n + 1, Recorded: at, Kind: listener.Progress, QueryID: fmt.Sprint(n)},
+		th.offer(listener.Event{Sequence: n + 1, Recorded: at, Kind: listener.KindProgress, QueryID: fmt.Sprint(n)},
 			func(e listener.Event) { passed = append(passed, e.Sequence) }, func(listener.Event) { t.Error("dropped") })
 	}
 	if th.events != maxHeld || !slices.Equal(passed, []uint64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}) {

@@ -31,7 +31,7 @@ func seed(ts *testscript.TestScript, _ bool, args []string) {
 	for n := uint64(1); n <= 6; n++ {
 		query := fmt.Sprint("q", n%2)
 		e := listener.Event{
-			ID: fmt.Sprintf("r%s:progress:%d", query, n), Kind: listener.Progress, Origin: listener.OriginBus, Source: "etl", Sequence: n,
+			ID: fmt.Sprintf("r%s:progress:%d", query, n), Kind: listener.KindProgress, Origin: listener.OriginBus, Source: "etl", Sequence: n,
 			QueryID: query, RunID: "r" + query, Name: query, BatchID: int64(n), Time: time.Unix(int64(n), 0), Payload: fmt.Appendf(nil, "{\n\"batchId\":%d}", n),
 		}
 		_, err := j.Append(context.Background(), listener.EncodeRecord(e))

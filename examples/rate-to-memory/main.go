@@ -6,8 +6,8 @@ package main
 import (
 	"context"
 	"flag"
+	"fmt"
 	"io"
-	"log"
 	"os"
 	"os/signal"
 	"time"
@@ -19,9 +19,11 @@ func main() {
 	remote := flag.String("remote", "", "Spark Connect server; $SPARK_REMOTE if it is left out")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, *remote, os.Stdout); err != nil {
-		log.Fatal(err)
+	err := run(ctx, *remote, os.Stdout)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"log"
 	"os"
 	"os/signal"
 
@@ -23,9 +22,11 @@ func main() {
 	windows := flag.Int("windows", 3, "how many windows to wait for")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, *remote, *windows, os.Stdout); err != nil {
-		log.Fatal(err)
+	err := run(ctx, *remote, *windows, os.Stdout)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 }
 
@@ -42,7 +43,7 @@ func run(ctx context.Context, remote string, windows int, out io.Writer) error {
 		Agg("count(*) AS n").
 		Select("w.start AS start", "even", "n")
 
-	batches := make(chan *listener.QueryProgress, 16)
+	batches := make(chan *listener.Progress, 16)
 	watch := &listener.Listener{OnQueryProgress: func(e listener.Event) {
 		if p, err := listener.DecodeProgress(e.Payload); err == nil {
 			batches <- p

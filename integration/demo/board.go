@@ -55,7 +55,7 @@ func (b *board) add(a arrival) {
 		r = &row{event: a.event, time: a.time}
 		b.rows[a.event.ID] = r
 		b.waiting = append(b.waiting, r)
-		if b.first.IsZero() && r.event.Kind() == listener.Progress {
+		if b.first.IsZero() && r.event.Kind() == listener.KindProgress {
 			b.first = a.time
 		}
 	}
@@ -101,7 +101,7 @@ func (b *board) ended() bool {
 	for _, r := range b.rows {
 		switch {
 		case r.event.RunID == "":
-		case r.event.Kind() == listener.Terminated && r.everywhere():
+		case r.event.Kind() == listener.KindTerminated && r.everywhere():
 			open[r.event.RunID] = false
 		case !seen(open, r.event.RunID):
 			open[r.event.RunID] = true

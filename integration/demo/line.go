@@ -16,7 +16,7 @@ func (s *screen) line(r row) string {
 	head := fmt.Sprintf("%s %s %s %-8s ", s.paint(lines.Dim, r.time.Format(time.TimeOnly)), s.sinks(r),
 		s.paint(lines.KindStyle(&r.event), fmt.Sprintf("%-10s", kind)), query)
 	text := lines.Details(&r.event, r.time.Location())
-	if kind == listener.Progress {
+	if kind == listener.KindProgress {
 		text = lines.Cut(text, max(s.width()-lines.Visible(head), 20))
 	}
 	return head + s.paint(lines.DetailStyle(&r.event), text)

@@ -48,7 +48,7 @@ func TestBothSinksGetTheSame(t *testing.T) {
 		if one.ID != want.ID || one.Kind() != want.Kind || one.Subject != want.Name || one.RunID != want.RunID || one.Outcome != string(want.Outcome) {
 			t.Errorf("got %+v, want %+v", one, want)
 		}
-		if (want.Kind == listener.Progress) != (one.Data.NumInputRows == 60) || (want.Kind == listener.Terminated) != strings.Contains(one.Data.Exception, "boom ü") {
+		if (want.Kind == listener.KindProgress) != (one.Data.NumInputRows == 60) || (want.Kind == listener.KindTerminated) != strings.Contains(one.Data.Exception, "boom ü") {
 			t.Errorf("got the payload %+v of a %s event", one.Data, want.Kind)
 		}
 	}
@@ -56,7 +56,7 @@ func TestBothSinksGetTheSame(t *testing.T) {
 
 func sample(t *testing.T) []listener.Event {
 	var events []listener.Event
-	for _, kind := range []listener.Kind{listener.Progress, listener.Idle, listener.Terminated} {
+	for _, kind := range []listener.Kind{listener.KindProgress, listener.KindIdle, listener.KindTerminated} {
 		payload, err := os.ReadFile(filepath.Join("testdata", string(kind)+".json"))
 		if err != nil {
 			t.Fatal(err)

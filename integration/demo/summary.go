@@ -12,8 +12,8 @@ import (
 
 // kinds in the order of the table, and those that a demo must have shown.
 var (
-	kinds    = []listener.Kind{listener.Started, listener.Progress, listener.Idle, listener.Terminated, listener.Gap, listener.BusState, listener.Unknown}
-	demanded = []listener.Kind{listener.Started, listener.Progress, listener.Terminated}
+	kinds    = []listener.Kind{listener.KindStarted, listener.KindProgress, listener.KindIdle, listener.KindTerminated, listener.KindGap, listener.KindBus, listener.KindUnknown}
+	demanded = []listener.Kind{listener.KindStarted, listener.KindProgress, listener.KindTerminated}
 )
 
 // summary counts different events by kind.
@@ -43,7 +43,7 @@ func summarize(b *board, logged []servers.LoggedEvent) summary {
 		s.logged[kind]++
 		r := arrived[occasion(kind, e.RunID, e.BatchID)]
 		for sink := range sinkCount {
-			if kind != listener.Idle && (r == nil || !r.at[sink]) {
+			if kind != listener.KindIdle && (r == nil || !r.at[sink]) {
 				s.missing[sink]++
 			}
 		}
@@ -53,7 +53,7 @@ func summarize(b *board, logged []servers.LoggedEvent) summary {
 
 // occasion names what happened once in a run, or once in a batch of it.
 func occasion(kind listener.Kind, run string, batch int64) string {
-	if kind != listener.Progress {
+	if kind != listener.KindProgress {
 		return run + string(kind)
 	}
 	return run + string(kind) + strconv.FormatInt(batch, 10)

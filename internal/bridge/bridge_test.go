@@ -130,7 +130,7 @@ func (w *world) events() []listener.Event {
 // ids are the ids of the events of queries, states the states of the bus.
 func (w *world) ids() (ids []string) {
 	for _, e := range w.events() {
-		if e.Kind != listener.BusState {
+		if e.Kind != listener.KindBus {
 			ids = append(ids, e.ID)
 		}
 	}
@@ -139,7 +139,7 @@ func (w *world) ids() (ids []string) {
 
 func (w *world) states() (states []string) {
 	for _, e := range w.events() {
-		if e.Kind != listener.BusState {
+		if e.Kind != listener.KindBus {
 			continue
 		}
 		var c change

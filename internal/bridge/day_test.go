@@ -111,7 +111,7 @@ func checkNamed(t *testing.T, got []listener.Event, batches int64) (gaps int) {
 	next, delivered := map[string]int64{}, map[string]bool{}
 	for _, e := range got {
 		from, to := e.BatchID, e.BatchID
-		if e.Kind == listener.Gap {
+		if e.Kind == listener.KindGap {
 			gaps++
 			if _, err := fmt.Sscanf(e.ID[len("a:gap:"):], "%d-%d", &from, &to); err != nil || !strings.Contains(string(e.Payload), `"reason":"retention"`) {
 				t.Fatalf("gap event %s: %s", e.ID, e.Payload)

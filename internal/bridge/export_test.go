@@ -25,7 +25,7 @@ func tenMinutes(t *testing.T, o journal.Options) (*journal.Journal, string, time
 	t.Cleanup(func() { _ = j.Close() }) // nothing is kept
 	for n := range 10 {
 		clock = began.Add(time.Duration(n) * time.Minute)
-		e := listener.Event{ID: fmt.Sprint("r:progress:", n), Kind: listener.Progress, Name: []string{"orders", "clicks"}[n%2], BatchID: int64(n), Payload: []byte(`{}`)}
+		e := listener.Event{ID: fmt.Sprint("r:progress:", n), Kind: listener.KindProgress, Name: []string{"orders", "clicks"}[n%2], BatchID: int64(n), Payload: []byte(`{}`)}
 		if _, err := j.Append(t.Context(), listener.EncodeRecord(e)); err != nil {
 			t.Fatal(err)
 		}
@@ -43,7 +43,7 @@ func TestExport(t *testing.T) {
 		"sequences":     {Selection{First: 3, End: 6}, []uint64{3, 4, 5}},
 		"times":         {Selection{Since: began.Add(6 * time.Minute), Until: began.Add(8 * time.Minute)}, []uint64{7, 8}},
 		"a query":       {Selection{First: 7, Match: sinks.Match{Queries: []string{"ord*"}}}, []uint64{7, 9}},
-		"of other kind": {Selection{Match: sinks.Match{Kinds: []listener.Kind{listener.Terminated}}}, nil},
+		"of other kind": {Selection{Match: sinks.Match{Kinds: []listener.Kind{listener.KindTerminated}}}, nil},
 	} {
 		var got []uint64
 		err := Export(dir, c.Selection, func(e listener.Event) error { got = append(got, e.Sequence); return nil }, nil)

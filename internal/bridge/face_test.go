@@ -37,7 +37,7 @@ func TestStatus(t *testing.T) {
 			t.Errorf("queries %+v", st.Queries)
 		}
 		counts := w.face.board.Counts()
-		if counts.Events[watch.EventKey{Source: "etl", Kind: listener.Progress, Origin: listener.OriginBus}] != 2 || counts.Changes[watch.ChangeKey{Source: "etl", State: "attached"}] != 1 {
+		if counts.Events[watch.EventKey{Source: "etl", Kind: listener.KindProgress, Origin: listener.OriginBus}] != 2 || counts.Changes[watch.ChangeKey{Source: "etl", State: "attached"}] != 1 {
 			t.Errorf("counts %+v", counts)
 		}
 		if j := st.Journal; j.Next != uint64(len(w.eventsSoFar()))+1 || j.Bytes == 0 || j.Oldest.IsZero() || j.Error != "" || j.Writes.Count == 0 {
@@ -51,7 +51,7 @@ func TestStatus(t *testing.T) {
 		if len(st.Queries) != 1 || !st.Queries[0].IsActive || st.Queries[0].BatchID != 1 || st.Queries[0].Batches != 0 {
 			t.Errorf("queries of the second process %+v", st.Queries)
 		}
-		if n := w.face.board.Counts().Events[watch.EventKey{Source: "etl", Kind: listener.Progress, Origin: listener.OriginBus}]; n != 0 {
+		if n := w.face.board.Counts().Events[watch.EventKey{Source: "etl", Kind: listener.KindProgress, Origin: listener.OriginBus}]; n != 0 {
 			t.Errorf("the second process counts %d batches of the first", n)
 		}
 		w.halt()

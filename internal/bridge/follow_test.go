@@ -125,7 +125,7 @@ func TestPollingNeverTakesTheBus(t *testing.T) {
 		}
 		w.want("events", w.ids(), "a:started:inferred", "a:progress:0", "a:terminated:inferred")
 		for _, e := range w.events() {
-			if e.Kind == listener.Terminated && e.Outcome != listener.OutcomeSessionClosed {
+			if e.Kind == listener.KindTerminated && e.Outcome != listener.OutcomeSessionClosed {
 				t.Errorf("outcome %s", e.Outcome)
 			}
 		}
@@ -231,7 +231,7 @@ func TestASessionThatWasClosedWhileTheBridgeWasDownIsEnded(t *testing.T) {
 		w.halt()
 		w.want("events", w.ids(), "a:started:inferred", "a:progress:0", "a:terminated:inferred", "b:started:inferred")
 		for _, e := range w.events() {
-			if e.Kind == listener.Terminated && (e.Outcome != listener.OutcomeSessionClosed || e.SessionID != sessionID) {
+			if e.Kind == listener.KindTerminated && (e.Outcome != listener.OutcomeSessionClosed || e.SessionID != sessionID) {
 				t.Errorf("%s has outcome %s and session %s", e.ID, e.Outcome, e.SessionID)
 			}
 		}
@@ -261,7 +261,7 @@ func TestALeftSessionIsAskedOnceMore(t *testing.T) {
 		w.halt()
 		w.want("events", w.ids(), "a:started:inferred", "a:progress:0", "a:terminated:inferred")
 		for _, e := range w.events() {
-			if e.Kind == listener.Terminated && (e.Outcome != listener.OutcomeFailed || e.SessionID != sessionID) {
+			if e.Kind == listener.KindTerminated && (e.Outcome != listener.OutcomeFailed || e.SessionID != sessionID) {
 				t.Errorf("%s has outcome %s and session %s", e.ID, e.Outcome, e.SessionID)
 			}
 		}
@@ -346,7 +346,7 @@ func TestAnEventThatIsTooLargeIsNamed(t *testing.T) {
 		w.halt()
 		w.want("events", w.ids(), "a:started:inferred", "a:progress:0", "a:gap:1-1", "a:progress:2")
 		for _, e := range w.events() {
-			if e.Kind == listener.Gap && !strings.Contains(string(e.Payload), `"reason":"too_large"`) {
+			if e.Kind == listener.KindGap && !strings.Contains(string(e.Payload), `"reason":"too_large"`) {
 				t.Errorf("gap %s", e.Payload)
 			}
 		}

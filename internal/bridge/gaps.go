@@ -59,7 +59,7 @@ func (l *losses) add(e listener.Event) {
 	of.earlierName = cmp.Or(e.Name, of.earlierName)
 	of.last = e
 	of.events++
-	if e.Kind == listener.Progress && e.BatchID != listener.NoBatch {
+	if e.Kind == listener.KindProgress && e.BatchID != listener.NoBatch {
 		if !of.batches {
 			of.low, of.high, of.batches = e.BatchID, e.BatchID, true
 		}
@@ -98,7 +98,7 @@ func (of *loss) gap(runID string, at time.Time) listener.Event {
 		panic(fmt.Sprintf("encode %T: %v", payload, err)) // its type cannot fail
 	}
 	return listener.Event{
-		Sequence: e.Sequence, Recorded: at, ID: id, Kind: listener.Gap, Origin: listener.OriginBridge,
+		Sequence: e.Sequence, Recorded: at, ID: id, Kind: listener.KindGap, Origin: listener.OriginBridge,
 		Source: e.Source, UserID: e.UserID, SessionID: e.SessionID,
 		QueryID: e.QueryID, RunID: runID, Name: of.earlierName, BatchID: listener.NoBatch, Time: at, Payload: body,
 	}

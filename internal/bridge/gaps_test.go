@@ -15,12 +15,12 @@ func TestLossesBecomeGaps(t *testing.T) {
 	add := func(sequence uint64, kind listener.Kind, run, name string, batch int64) {
 		l.add(listener.Event{Sequence: sequence, Kind: kind, QueryID: "q-" + run, RunID: run, Name: name, BatchID: batch, Source: "etl", UserID: "u", SessionID: "s"})
 	}
-	add(3, listener.Started, "a", "", listener.NoBatch)
-	add(4, listener.Progress, "a", "orders", 7)
-	add(5, listener.Terminated, "b", "", listener.NoBatch)
-	add(6, listener.BusState, "", "", listener.NoBatch)
-	add(7, listener.Progress, "a", "orders", 9)
-	add(8, listener.Idle, "a", "", listener.NoBatch)
+	add(3, listener.KindStarted, "a", "", listener.NoBatch)
+	add(4, listener.KindProgress, "a", "orders", 7)
+	add(5, listener.KindTerminated, "b", "", listener.NoBatch)
+	add(6, listener.KindBus, "", "", listener.NoBatch)
+	add(7, listener.KindProgress, "a", "orders", 9)
+	add(8, listener.KindIdle, "a", "", listener.NoBatch)
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	gaps := l.gaps(at)
 	if len(gaps) != 2 {
@@ -35,7 +35,7 @@ func TestLossesBecomeGaps(t *testing.T) {
 	} {
 		e := gaps[i]
 		if e.ID != want.id || e.Name != want.name || string(e.Payload) != want.payload || e.Sequence != want.sequence ||
-			e.Kind != listener.Gap || e.Origin != listener.OriginBridge || e.Source != "etl" || e.SessionID != "s" || e.BatchID != listener.NoBatch || !e.Recorded.Equal(at) {
+			e.Kind != listener.KindGap || e.Origin != listener.OriginBridge || e.Source != "etl" || e.SessionID != "s" || e.BatchID != listener.NoBatch || !e.Recorded.Equal(at) {
 			t.Errorf("gap %d: %+v %s", i, e, e.Payload)
 		}
 	}

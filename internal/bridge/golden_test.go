@@ -45,16 +45,16 @@ func goldenEvents() (events []listener.Event) {
 		e.QueryID, e.RunID, e.Name = "q-1", "r-1", "żółte orders"
 		add(e)
 	}
-	add(listener.Event{ID: "etl:bus:1", Kind: listener.BusState, Origin: listener.OriginBridge, BatchID: listener.NoBatch, Payload: []byte(`{"state":"attached"}`)})
-	run(listener.Event{ID: "r-1:started:inferred", Kind: listener.Started, Origin: listener.OriginInferred, BatchID: listener.NoBatch, Payload: []byte(`{"id":"q-1"}`)})
+	add(listener.Event{ID: "etl:bus:1", Kind: listener.KindBus, Origin: listener.OriginBridge, BatchID: listener.NoBatch, Payload: []byte(`{"state":"attached"}`)})
+	run(listener.Event{ID: "r-1:started:inferred", Kind: listener.KindStarted, Origin: listener.OriginInferred, BatchID: listener.NoBatch, Payload: []byte(`{"id":"q-1"}`)})
 	for batch := range int64(9) {
-		run(listener.Event{ID: fmt.Sprint("r-1:progress:", batch), Kind: listener.Progress, Origin: listener.OriginBus, BatchID: batch, Payload: fmt.Appendf(nil, `{ "batchId" : %d, "big": 90071992547409931 }`, batch)})
+		run(listener.Event{ID: fmt.Sprint("r-1:progress:", batch), Kind: listener.KindProgress, Origin: listener.OriginBus, BatchID: batch, Payload: fmt.Appendf(nil, `{ "batchId" : %d, "big": 90071992547409931 }`, batch)})
 	}
-	run(listener.Event{ID: "r-1:progress:9", Kind: listener.Progress, Origin: listener.OriginBackfill, BatchID: 9, Truncated: true, Payload: []byte(`{"batchId":9}`)})
-	run(listener.Event{ID: "r-1:idle:1772600767000", Kind: listener.Idle, Origin: listener.OriginPoll, BatchID: listener.NoBatch, Payload: []byte(`{}`)})
-	run(listener.Event{ID: "r-1:gap:10-11", Kind: listener.Gap, Origin: listener.OriginBridge, BatchID: listener.NoBatch, Payload: []byte(`{"fromBatchId":10,"toBatchId":11}`)})
-	run(listener.Event{ID: "r-1:terminated", Kind: listener.Terminated, Origin: listener.OriginClient, BatchID: listener.NoBatch, Outcome: listener.OutcomeFailed, ErrorClass: "DIVIDE_BY_ZERO", Payload: []byte(`{"exception":"/ by zero"}`)})
-	add(listener.Event{ID: "r-2:type7:x", Kind: listener.Unknown, Origin: listener.OriginBus, BatchID: listener.NoBatch, Payload: []byte(`"what"`)})
+	run(listener.Event{ID: "r-1:progress:9", Kind: listener.KindProgress, Origin: listener.OriginBackfill, BatchID: 9, Truncated: true, Payload: []byte(`{"batchId":9}`)})
+	run(listener.Event{ID: "r-1:idle:1772600767000", Kind: listener.KindIdle, Origin: listener.OriginPoll, BatchID: listener.NoBatch, Payload: []byte(`{}`)})
+	run(listener.Event{ID: "r-1:gap:10-11", Kind: listener.KindGap, Origin: listener.OriginBridge, BatchID: listener.NoBatch, Payload: []byte(`{"fromBatchId":10,"toBatchId":11}`)})
+	run(listener.Event{ID: "r-1:terminated", Kind: listener.KindTerminated, Origin: listener.OriginClient, BatchID: listener.NoBatch, Outcome: listener.OutcomeFailed, ErrorClass: "DIVIDE_BY_ZERO", Payload: []byte(`{"exception":"/ by zero"}`)})
+	add(listener.Event{ID: "r-2:type7:x", Kind: listener.KindUnknown, Origin: listener.OriginBus, BatchID: listener.NoBatch, Payload: []byte(`"what"`)})
 	return events
 }
 
@@ -72,7 +72,7 @@ func goldenLetters() []sinks.Letter {
 func goldenAdmission() *listener.Admission {
 	a := listener.NewAdmission(listener.Session{Source: "etl", UserID: "u", SessionID: sessionID})
 	for _, e := range goldenEvents() {
-		if e.Kind != listener.Terminated {
+		if e.Kind != listener.KindTerminated {
 			a.Replay(e)
 		}
 	}

@@ -30,7 +30,7 @@ func openJournal(t *testing.T, dir string, o journal.Options) *journal.Journal {
 
 func letter(sequence uint64, cause sinks.Cause) sinks.Letter {
 	return sinks.Letter{
-		Event: listener.Event{Sequence: sequence, ID: fmt.Sprint(sequence), Kind: listener.Idle, Payload: []byte(`{"id":"q"}`)}, Cause: cause, Reason: "why",
+		Event: listener.Event{Sequence: sequence, ID: fmt.Sprint(sequence), Kind: listener.KindIdle, Payload: []byte(`{"id":"q"}`)}, Cause: cause, Reason: "why",
 	}
 }
 
@@ -111,7 +111,7 @@ func TestReplaysLast(t *testing.T) {
 		t.Fatal(err)
 	}
 	for n := range 10 {
-		e := listener.Event{Kind: listener.Progress, Source: "etl", QueryID: "q", RunID: "r", BatchID: int64(n), Name: fmt.Sprint("n", n%2)}
+		e := listener.Event{Kind: listener.KindProgress, Source: "etl", QueryID: "q", RunID: "r", BatchID: int64(n), Name: fmt.Sprint("n", n%2)}
 		if _, err := j.Append(t.Context(), listener.EncodeRecord(e)); err != nil {
 			t.Fatal(err)
 		}
@@ -169,7 +169,7 @@ func TestReplaysLast(t *testing.T) {
 func TestANewSinkStartsWhereItIsTold(t *testing.T) {
 	j := openJournal(t, t.TempDir(), journal.Options{})
 	for range 3 {
-		if _, err := j.Append(t.Context(), listener.EncodeRecord(listener.Event{Kind: listener.Idle})); err != nil {
+		if _, err := j.Append(t.Context(), listener.EncodeRecord(listener.Event{Kind: listener.KindIdle})); err != nil {
 			t.Fatal(err)
 		}
 	}

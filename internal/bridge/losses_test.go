@@ -175,7 +175,7 @@ func TestRetentionFreesAFullDisk(t *testing.T) {
 		t.Errorf("stored %v", got)
 	}
 	events, err := behind.Next(t.Context(), 4, 1<<20)
-	if err != nil || len(events) != 1 || events[0].Kind != listener.Gap || behind.gone.Load() != first-2 {
+	if err != nil || len(events) != 1 || events[0].Kind != listener.KindGap || behind.gone.Load() != first-2 {
 		t.Errorf("handed out %v, %v", events, err)
 	}
 	if err := j.State().SaveCursors(map[string]uint64{"events": 41}); err != nil { // delivered

@@ -110,11 +110,11 @@ func put(t *testing.T, j *journal.Journal, events ...listener.Event) {
 }
 
 func progressOf(query string, batch int64) listener.Event {
-	return listener.Event{ID: fmt.Sprintf("%s:progress:%d", query, batch), Kind: listener.Progress, QueryID: query, RunID: query, Name: query, BatchID: batch}
+	return listener.Event{ID: fmt.Sprintf("%s:progress:%d", query, batch), Kind: listener.KindProgress, QueryID: query, RunID: query, Name: query, BatchID: batch}
 }
 
 func endOf(query string, outcome listener.Outcome) listener.Event {
-	return listener.Event{ID: query + ":terminated", Kind: listener.Terminated, QueryID: query, RunID: query, Name: query, BatchID: listener.NoBatch, Outcome: outcome}
+	return listener.Event{ID: query + ":terminated", Kind: listener.KindTerminated, QueryID: query, RunID: query, Name: query, BatchID: listener.NoBatch, Outcome: outcome}
 }
 
 // From the journal to a real stream: what is wanted goes where its template says, what
@@ -206,7 +206,7 @@ func TestSinksComeAndGo(t *testing.T) {
 		}
 	}
 	want(run(progressOf("q", 0), 2, sink("a"), sink("b")), "a q:progress:0", "b q:progress:0")
-	want(run(progressOf("q", 1), 3, sink("a", listener.Terminated), sink("c")), "c q:progress:0", "c q:progress:1") // b has gone
+	want(run(progressOf("q", 1), 3, sink("a", listener.KindTerminated), sink("c")), "c q:progress:0", "c q:progress:1") // b has gone
 	want(run(endOf("q", listener.OutcomeFailed), 4, sink("a"), sink("b"), sink("c")), "a q:terminated", "b q:progress:1", "b q:terminated", "c q:terminated")
 }
 

@@ -29,7 +29,7 @@ func TestPendingOfASink(t *testing.T) {
 	clock.Store(1000)
 	j := openJournal(t, t.TempDir(), journal.Options{Now: func() time.Time { return time.Unix(clock.Load(), 0) }})
 	cfg := &configs.Config{Sinks: []configs.Sink{{
-		Name: "hook", From: configs.FromOldest, DeadLetters: configs.DeadLetters{Max: 10}, Match: sinks.Match{Kinds: []listener.Kind{listener.Progress}},
+		Name: "hook", From: configs.FromOldest, DeadLetters: configs.DeadLetters{Max: 10}, Match: sinks.Match{Kinds: []listener.Kind{listener.KindProgress}},
 		Retry: configs.Retry{Initial: time.Millisecond, Max: 10 * time.Millisecond}, Webhook: webhookConfig(hook.URL),
 	}}}
 	want := func(o *outlet, when string, pending uint64, since int64) {

@@ -30,7 +30,7 @@ func measure(runID string, documents [][]byte) reach {
 			continue
 		}
 		times = append(times, e.Time)
-		r.idle = r.idle || e.Kind == listener.Idle
+		r.idle = r.idle || e.Kind == listener.KindIdle
 	}
 	r.documents, r.every = len(times), interval(times)
 	return r

@@ -126,7 +126,7 @@ func TestWhatIsForfeitedIsNotHandedOut(t *testing.T) {
 	if err := s.forfeit(t.Context(), last); err != nil {
 		t.Fatal(err)
 	}
-	if left := s.handOut(read); len(left) != 2 || left[0].Kind != listener.Gap || left[1].Sequence != last {
+	if left := s.handOut(read); len(left) != 2 || left[0].Kind != listener.KindGap || left[1].Sequence != last {
 		t.Errorf("handed out %d events, want the gap and then the one that is left", len(left))
 	}
 	if rest := s.takeGaps(); len(rest) != 0 {

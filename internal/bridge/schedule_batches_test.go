@@ -20,9 +20,9 @@ func (o *judge) batches(r *run, events []listener.Event, known time.Time) {
 	for _, e := range events {
 		from, to := e.BatchID, e.BatchID
 		switch e.Kind {
-		case listener.Gap:
+		case listener.KindGap:
 			from, to = gapOf(e)
-		case listener.Progress:
+		case listener.KindProgress:
 			if b := truth[e.BatchID]; b == nil || string(e.Payload) != b.payload {
 				o.report("%s has a payload that is not the job's: %.300s", e.ID, e.Payload)
 			}
@@ -45,7 +45,7 @@ func (o *judge) batches(r *run, events []listener.Event, known time.Time) {
 	for _, b := range r.batches {
 		e, there := had[b.id]
 		switch {
-		case there && e.Kind == listener.Progress:
+		case there && e.Kind == listener.KindProgress:
 		case there:
 			o.gap(r, b, e, known)
 		default:
@@ -79,7 +79,7 @@ func (o *judge) missing(r *run, b *batch, known time.Time, highest int64) {
 // firstOf is the lowest batch id that the journal has of a run.
 func (o *judge) firstOf(r *run) int64 {
 	for _, e := range o.seen[r.id] {
-		if e.Kind == listener.Progress {
+		if e.Kind == listener.KindProgress {
 			return e.BatchID
 		}
 	}

@@ -52,11 +52,11 @@ func TestPlayedDialectsAgree(t *testing.T) {
 	q := &played{id: "q", name: "n", batch: 3, run: &run{id: "q-r1"}}
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6e6, time.UTC)
 	e, err := listener.FromRecentProgress([]byte(q.document(at, false, false)), listener.OriginBackfill)
-	if err != nil || e.Kind != listener.Progress || string(e.Payload) != q.progress(at, false) {
+	if err != nil || e.Kind != listener.KindProgress || string(e.Payload) != q.progress(at, false) {
 		t.Errorf("%v\n got %s\nwant %s", err, e.Payload, q.progress(at, false))
 	}
 	e, err = listener.FromRecentProgress([]byte(q.document(at, true, false)), listener.OriginBackfill)
-	if want := `{"id":"q","runId":"q-r1","timestamp":"2026-01-02T03:04:05.006Z"}`; err != nil || e.Kind != listener.Idle || string(e.Payload) != want {
+	if want := `{"id":"q","runId":"q-r1","timestamp":"2026-01-02T03:04:05.006Z"}`; err != nil || e.Kind != listener.KindIdle || string(e.Payload) != want {
 		t.Errorf("%v\n got %s\nwant %s", err, e.Payload, want)
 	}
 }

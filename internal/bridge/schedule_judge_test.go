@@ -67,9 +67,9 @@ func (o *judge) once(events []listener.Event) {
 		}
 		ids[e.ID] = true
 		switch {
-		case e.Kind == listener.BusState && (e.UserID != "u" || e.SessionID == ""):
+		case e.Kind == listener.KindBus && (e.UserID != "u" || e.SessionID == ""):
 			o.report("%s is of no session: %s", e.ID, e.Payload)
-		case e.Kind == listener.BusState:
+		case e.Kind == listener.KindBus:
 		case o.runs[e.RunID] == nil:
 			o.report("%s is of no run of the job", e.ID)
 		default:
@@ -94,7 +94,7 @@ func (o *judge) run(r *run, events []listener.Event) {
 // start checks that exactly one start comes first.
 func (o *judge) start(r *run, events []listener.Event) {
 	for i, e := range events {
-		if (e.Kind == listener.Started) != (i == 0) {
+		if (e.Kind == listener.KindStarted) != (i == 0) {
 			o.report("%s is event %d of its run", e.ID, i)
 		}
 	}
@@ -107,10 +107,10 @@ func (o *judge) start(r *run, events []listener.Event) {
 func (o *judge) facts(r *run, events []listener.Event) {
 	last := int64(-1)
 	for _, e := range events {
-		if e.QueryID != r.query.id || e.Name != r.query.name && (e.Name != "" || e.Kind == listener.Progress) {
+		if e.QueryID != r.query.id || e.Name != r.query.name && (e.Name != "" || e.Kind == listener.KindProgress) {
 			o.report("%s names query %q %q", e.ID, e.QueryID, e.Name)
 		}
-		if e.Kind == listener.Progress && e.Origin == listener.OriginBus {
+		if e.Kind == listener.KindProgress && e.Origin == listener.OriginBus {
 			if e.BatchID <= last {
 				o.report("%s came over the bus after batch %d", e.ID, last)
 			}
@@ -124,7 +124,7 @@ func (o *judge) facts(r *run, events []listener.Event) {
 func (o *judge) end(r *run, events []listener.Event) {
 	ends := 0
 	for i, e := range events {
-		if e.Kind != listener.Terminated {
+		if e.Kind != listener.KindTerminated {
 			continue
 		}
 		ends++
@@ -195,7 +195,7 @@ func (o *judge) inferred(r *run, e listener.Event, ends int) {
 func (o *judge) idles(r *run, events []listener.Event) {
 	had := map[string]bool{}
 	for _, e := range events {
-		if e.Kind != listener.Idle {
+		if e.Kind != listener.KindIdle {
 			continue
 		}
 		had[e.ID] = true

@@ -85,7 +85,7 @@ func (w *lookout) catchUp(l *life) error {
 	}
 	for _, e := range events {
 		w.kept[e.ID] = true
-		if e.Kind == listener.Gap {
+		if e.Kind == listener.KindGap {
 			from, to := gapOf(e)
 			for b := from; b <= to; b++ {
 				w.kept[fmt.Sprintf("%s:progress:%d", e.RunID, b)] = true

@@ -41,10 +41,10 @@ func (s *schedule) count(events []listener.Event) {
 	for _, e := range events {
 		s.hit["kind "+string(e.Kind)]++
 		s.hit["origin "+string(e.Origin)]++
-		if e.Kind == listener.Terminated {
+		if e.Kind == listener.KindTerminated {
 			s.hit[fmt.Sprintf("end %s %s", e.Origin, e.Outcome)]++
 		}
-		if e.Kind == listener.BusState {
+		if e.Kind == listener.KindBus {
 			s.hit["state "+gjson.GetBytes(e.Payload, "state").Str]++
 		}
 	}

@@ -87,7 +87,7 @@ func TestConfiguredQueriesAreStarted(t *testing.T) {
 		w.want("commands", order, "bus", "CREATE TABLE IF NOT EXISTS t", "start a", "start b")
 		w.want("events", w.ids(), runs[0].RunID+":started", runs[1].RunID+":started", runs[0].RunID+":progress:0", runs[1].RunID+":progress:0")
 		for _, e := range w.events() {
-			if e.Kind == listener.Started && e.Origin != listener.OriginClient {
+			if e.Kind == listener.KindStarted && e.Origin != listener.OriginClient {
 				t.Errorf("the start of %s is of origin %s", e.RunID, e.Origin)
 			}
 		}

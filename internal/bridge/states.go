@@ -136,7 +136,7 @@ func (c change) event(at time.Time) (listener.Event, error) {
 		return listener.Event{}, fmt.Errorf("encode bus event: %w", err)
 	}
 	return listener.Event{
-		Kind: listener.BusState, Origin: listener.OriginBridge, Source: c.Source,
+		Kind: listener.KindBus, Origin: listener.OriginBridge, Source: c.Source,
 		UserID: c.UserID, SessionID: c.SessionID, BatchID: listener.NoBatch, Time: at, Payload: payload,
 	}, nil
 }

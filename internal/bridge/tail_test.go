@@ -38,7 +38,7 @@ func TestTail(t *testing.T) {
 		done := make(chan error, 1)
 		go func() {
 			done <- tail(ctx, w.source, j, client, log, func(e listener.Event) error {
-				if e.Kind != listener.BusState {
+				if e.Kind != listener.KindBus {
 					ids = append(ids, e.ID)
 				}
 				return nil
@@ -73,7 +73,7 @@ func TestTailTakesWhatIsWantedWithoutCredentials(t *testing.T) {
 	var got []listener.Event
 	take := wanted(sinks.Match{Queries: []string{"orders"}}, func(e listener.Event) error { got = append(got, e); return nil })
 	for _, name := range []string{"clicks", "orders"} {
-		if err := take(listener.Event{Kind: listener.Terminated, Name: name, Payload: []byte(`{"exception":"boom password=leak-pw"}`)}); err != nil {
+		if err := take(listener.Event{Kind: listener.KindTerminated, Name: name, Payload: []byte(`{"exception":"boom password=leak-pw"}`)}); err != nil {
 			t.Fatal(err)
 		}
 	}

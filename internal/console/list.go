@@ -44,7 +44,7 @@ func (c *Console) List(ctx context.Context, s *connect.Session) error {
 	return c.table("NAME\tSTATUS\tBATCH\tAT\tROWS/S IN\tROWS/S OUT\tID\tRUN ID", rows)
 }
 
-func (c *Console) row(q *connect.StreamingQuery, status connect.Status, last *listener.QueryProgress) string {
+func (c *Console) row(q *connect.StreamingQuery, status connect.Status, last *listener.Progress) string {
 	batch, at, in, out := "-", "-", "-", "-"
 	if last != nil {
 		batch, at = fmt.Sprint(last.BatchID), c.clock(last.Timestamp)
@@ -85,7 +85,7 @@ func yes(is bool) string {
 }
 
 // raw is Spark's own document, null where there is none.
-func raw(p *listener.QueryProgress) json.RawMessage {
+func raw(p *listener.Progress) json.RawMessage {
 	if p == nil {
 		return nil
 	}

@@ -44,7 +44,7 @@ func (c *Console) Recent(ctx context.Context, s *connect.Session, name string) e
 	case err != nil:
 		return err
 	case c.JSON:
-		return c.document(append([]*listener.QueryProgress{}, recent...))
+		return c.document(append([]*listener.Progress{}, recent...))
 	case len(recent) == 0:
 		c.note("%s has not told any progress yet", label(q))
 	}
@@ -107,22 +107,22 @@ func (c *Console) closing(ctx context.Context, q *connect.StreamingQuery) error 
 type follower struct {
 	q    *connect.StreamingQuery
 	all  bool // what was there at the beginning, too
-	told *listener.QueryProgress
+	told *listener.Progress
 }
 
-func (f *follower) news(ctx context.Context) ([]*listener.QueryProgress, error) {
+func (f *follower) news(ctx context.Context) ([]*listener.Progress, error) {
 	last, err := f.q.LastProgress(ctx)
 	if err != nil || last == nil || f.told != nil && inOrder(last, f.told) <= 0 {
 		return nil, err
 	}
-	news := []*listener.QueryProgress{last}
+	news := []*listener.Progress{last}
 	if f.told != nil || f.all {
 		if news, err = f.q.RecentProgress(ctx); err != nil {
 			return nil, err
 		}
 	}
 	if f.told != nil {
-		news = slices.DeleteFunc(news, func(p *listener.QueryProgress) bool { return inOrder(p, f.told) <= 0 })
+		news = slices.DeleteFunc(news, func(p *listener.Progress) bool { return inOrder(p, f.told) <= 0 })
 	}
 	if len(news) > 0 {
 		f.told = news[len(news)-1]
@@ -132,12 +132,12 @@ func (f *follower) news(ctx context.Context) ([]*listener.QueryProgress, error) 
 
 // inOrder compares two documents of a run. Those of triggers that found nothing have the
 // number of the batch that comes next.
-func inOrder(a, b *listener.QueryProgress) int {
+func inOrder(a, b *listener.Progress) int {
 	return cmp.Or(a.Timestamp.Compare(b.Timestamp), cmp.Compare(a.BatchID, b.BatchID))
 }
 
 // batches prints a line for each batch.
-func (c *Console) batches(progress []*listener.QueryProgress) error {
+func (c *Console) batches(progress []*listener.Progress) error {
 	for _, p := range progress {
 		var err error
 		if c.JSON {
@@ -153,7 +153,7 @@ func (c *Console) batches(progress []*listener.QueryProgress) error {
 }
 
 // batch is what a batch has done, on one line.
-func (c *Console) batch(p *listener.QueryProgress) string {
+func (c *Console) batch(p *listener.Progress) string {
 	if p.Idle() {
 		return "no new data"
 	}
@@ -172,7 +172,7 @@ func (c *Console) batch(p *listener.QueryProgress) string {
 }
 
 // details is what a batch has done, by name.
-func (c *Console) details(p *listener.QueryProgress) [][2]string {
+func (c *Console) details(p *listener.Progress) [][2]string {
 	pairs := [][2]string{
 		{"batch", fmt.Sprintf("%d, of %s", p.BatchID, c.clock(p.Timestamp))},
 		{"rows", fmt.Sprintf("%s, %s/s in, %s/s out", count(p.NumInputRows), rate(p.InputRowsPerSecond), rate(p.ProcessedRowsPerSecond))},
@@ -216,7 +216,7 @@ func phases(ms map[string]int64) string {
 }
 
 // inState sums up the rows of all operators; what one does not tell counts for nothing.
-func inState(p *listener.QueryProgress) *int64 {
+func inState(p *listener.Progress) *int64 {
 	rows := int64(0)
 	for _, o := range p.StateOperators {
 		if o.NumRowsTotal != nil {

@@ -40,7 +40,7 @@ func (c *Console) watch(ctx context.Context, q *connect.StreamingQuery) {
 	for {
 		status, err := q.Status(ctx)
 		if err == nil {
-			var last *listener.QueryProgress
+			var last *listener.Progress
 			if last, err = q.LastProgress(ctx); err == nil {
 				comes := c.state(last)
 				switch {
@@ -64,7 +64,7 @@ func (c *Console) watch(ctx context.Context, q *connect.StreamingQuery) {
 }
 
 // state is how far a run is, on one line.
-func (c *Console) state(last *listener.QueryProgress) string {
+func (c *Console) state(last *listener.Progress) string {
 	if last == nil {
 		return "no batch yet"
 	}

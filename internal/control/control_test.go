@@ -35,7 +35,7 @@ func newStub() *stub {
 	s := &stub{began: time.Now().Add(-100 * time.Second)}
 	for n := uint64(5); n <= 7; n++ {
 		s.letters = append(s.letters, sinks.Letter{
-			Event: listener.Event{Sequence: n, ID: "r:progress:1", Kind: listener.Progress, Source: "etl", Name: "orders", Payload: []byte(`{"batchId":1}`)},
+			Event: listener.Event{Sequence: n, ID: "r:progress:1", Kind: listener.KindProgress, Source: "etl", Name: "orders", Payload: []byte(`{"batchId":1}`)},
 			Cause: sinks.CauseRefused, Reason: "400", Attempts: 2, Time: s.began,
 		})
 	}

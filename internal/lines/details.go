@@ -12,18 +12,18 @@ import (
 // KindStyle is how the kind of an event is painted.
 func KindStyle(e *Event) Style {
 	switch e.Kind() {
-	case listener.Started:
+	case listener.KindStarted:
 		return Green
-	case listener.Progress:
+	case listener.KindProgress:
 		return Cyan
-	case listener.Idle:
+	case listener.KindIdle:
 		return Dim
-	case listener.Terminated:
+	case listener.KindTerminated:
 		if e.Outcome == string(listener.OutcomeStopped) {
 			return Yellow
 		}
 		return BoldRed
-	case listener.Gap:
+	case listener.KindGap:
 		return BoldRed
 	default:
 		return Magenta
@@ -32,7 +32,7 @@ func KindStyle(e *Event) Style {
 
 // DetailStyle is how what an event says is painted.
 func DetailStyle(e *Event) Style {
-	if e.Kind() == listener.Terminated && e.Outcome != string(listener.OutcomeStopped) {
+	if e.Kind() == listener.KindTerminated && e.Outcome != string(listener.OutcomeStopped) {
 		return Red
 	}
 	return Plain
@@ -41,17 +41,17 @@ func DetailStyle(e *Event) Style {
 // Details is what the event says, by its kind, on one line, with times in a zone.
 func Details(e *Event, zone *time.Location) string {
 	switch e.Kind() {
-	case listener.Started:
+	case listener.KindStarted:
 		return "run " + Cut(e.RunID, 9)
-	case listener.Progress:
+	case listener.KindProgress:
 		return progress(&e.Data, zone)
-	case listener.Idle:
+	case listener.KindIdle:
 		return "no new data"
-	case listener.Terminated:
+	case listener.KindTerminated:
 		return ending(e)
-	case listener.Gap:
+	case listener.KindGap:
 		return fmt.Sprintf("batches %d to %d: %s", e.Data.FromBatchID, e.Data.ToBatchID, e.Data.Reason)
-	case listener.BusState:
+	case listener.KindBus:
 		return OneLine(strings.Replace(e.Data.State+": "+e.Data.Reason, ": for ", " for ", 1))
 	default:
 		return OneLine(e.Type)

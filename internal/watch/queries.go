@@ -96,17 +96,17 @@ func (b *Board) newQuery(k, id key) *Query {
 
 // apply moves the query on by an event.
 func (b *Board) apply(q *Query, e listener.Event, news bool) {
-	if e.Kind == listener.Terminated {
+	if e.Kind == listener.KindTerminated {
 		b.end(q, e, news)
 		return
 	}
 	if e.RunID != q.RunID {
 		q.ID, q.RunID, q.IsActive, q.gone = e.QueryID, e.RunID, true, time.Time{}
 	}
-	if e.Kind != listener.Gap && e.Time.After(q.LastEvent) {
+	if e.Kind != listener.KindGap && e.Time.After(q.LastEvent) {
 		q.LastEvent = e.Time
 	}
-	if e.Kind != listener.Progress {
+	if e.Kind != listener.KindProgress {
 		return
 	}
 	q.LastProgress = e.Time

@@ -96,11 +96,11 @@ func (b *Board) Observe(e listener.Event, news bool) {
 func (b *Board) count(e listener.Event) {
 	b.counts.Events[EventKey{e.Source, e.Kind, e.Origin}]++
 	switch e.Kind {
-	case listener.Terminated:
+	case listener.KindTerminated:
 		b.counts.Ends[EndKey{e.Source, End{e.Outcome, b.class(e.ErrorClass)}}]++
-	case listener.BusState:
+	case listener.KindBus:
 		b.counts.Changes[ChangeKey{e.Source, text(gjson.GetBytes(e.Payload, "state").String())}]++
-	case listener.Gap:
+	case listener.KindGap:
 		b.counts.Gaps[e.Source]++
 		between := gjson.GetManyBytes(e.Payload, "fromBatchId", "toBatchId")
 		if n := between[1].Int() - between[0].Int() + 1; n > 0 {

@@ -29,13 +29,13 @@ func event(kind listener.Kind, query, run string, payload string) listener.Event
 }
 
 func batch(query, run string, id int64, rows int) listener.Event {
-	e := event(listener.Progress, query, run, fmt.Sprintf(`{"batchId":%d,"numInputRows":%d}`, id, rows))
+	e := event(listener.KindProgress, query, run, fmt.Sprintf(`{"batchId":%d,"numInputRows":%d}`, id, rows))
 	e.BatchID = id
 	return e
 }
 
 func end(query, run string, outcome listener.Outcome, class string) listener.Event {
-	e := event(listener.Terminated, query, run, `{}`)
+	e := event(listener.KindTerminated, query, run, `{}`)
 	e.Outcome, e.ErrorClass = outcome, class
 	return e
 }
@@ -54,7 +54,7 @@ func TestRunsFollowEachOther(t *testing.T) {
 	b := NewBoard()
 	for run := range 3 {
 		name := fmt.Sprint("run", run)
-		b.Observe(event(listener.Started, "orders", name, `{}`), true)
+		b.Observe(event(listener.KindStarted, "orders", name, `{}`), true)
 		b.Observe(batch("orders", name, int64(run), 10), true)
 		if q := only(t, b); !q.IsActive || q.RunID != name || q.BatchID != int64(run) {
 			t.Errorf("run %d: %+v", run, q)
@@ -83,7 +83,7 @@ func TestRunsFollowEachOther(t *testing.T) {
 // Spark's word on an end that was inferred before is the same end.
 func TestAnEndIsCountedOnce(t *testing.T) {
 	b := NewBoard()
-	b.Observe(event(listener.Started, "orders", "r", `{}`), true)
+	b.Observe(event(listener.KindStarted, "orders", "r", `{}`), true)
 	b.Observe(end("orders", "r", listener.OutcomeUnknown, ""), true)
 	b.Observe(end("orders", "r", listener.OutcomeFailed, "X"), true)
 	if q := only(t, b); q.Ends[End{Outcome: listener.OutcomeUnknown}] != 1 || q.Ends[End{listener.OutcomeFailed, "X"}] != 0 || q.Outcome != listener.OutcomeFailed {
@@ -94,14 +94,14 @@ func TestAnEndIsCountedOnce(t *testing.T) {
 // What the journal had before this process says how a query is, and counts nothing.
 func TestOldEventsAreNoNews(t *testing.T) {
 	b := NewBoard()
-	b.Observe(event(listener.Started, "orders", "r", `{}`), false)
+	b.Observe(event(listener.KindStarted, "orders", "r", `{}`), false)
 	b.Observe(batch("orders", "r", 7, 10), false)
-	b.Observe(event(listener.Idle, "orders", "r", `{}`), true)
+	b.Observe(event(listener.KindIdle, "orders", "r", `{}`), true)
 	if q := only(t, b); q.BatchID != 7 || q.InputRows != 10 || q.Batches != 0 || q.Rows != 0 || !q.IsActive {
 		t.Errorf("%+v", q)
 	}
 	counts := b.Counts()
-	if len(counts.Events) != 1 || counts.Events[EventKey{"etl", listener.Idle, listener.OriginBus}] != 1 {
+	if len(counts.Events) != 1 || counts.Events[EventKey{"etl", listener.KindIdle, listener.OriginBus}] != 1 {
 		t.Errorf("events %v", counts.Events)
 	}
 }
@@ -168,14 +168,14 @@ func TestTooManyQueries(t *testing.T) {
 
 func TestANameThatComesLater(t *testing.T) {
 	b := NewBoard()
-	e := event(listener.Started, "", "r", `{}`)
+	e := event(listener.KindStarted, "", "r", `{}`)
 	e.QueryID = "id-orders"
 	b.Observe(e, true)
 	if q := only(t, b); q.Label != "id-orders" {
 		t.Errorf("label %q", q.Label)
 	}
 	b.Observe(batch("orders", "r", 0, 1), true)
-	e.Kind = listener.Idle // without the name again
+	e.Kind = listener.KindIdle // without the name again
 	b.Observe(e, true)
 	if q := only(t, b); q.Label != "orders" || q.Batches != 1 {
 		t.Errorf("%+v", q)
@@ -184,8 +184,8 @@ func TestANameThatComesLater(t *testing.T) {
 
 func TestCounts(t *testing.T) {
 	b := NewBoard()
-	b.Observe(event(listener.Gap, "q", "r", `{"fromBatchId":3,"toBatchId":7}`), true)
-	bus := listener.Event{Kind: listener.BusState, Origin: listener.OriginBridge, Source: "etl", Payload: []byte(`{"state":"lost"}`)}
+	b.Observe(event(listener.KindGap, "q", "r", `{"fromBatchId":3,"toBatchId":7}`), true)
+	bus := listener.Event{Kind: listener.KindBus, Origin: listener.OriginBridge, Source: "etl", Payload: []byte(`{"state":"lost"}`)}
 	b.Observe(bus, true)
 	b.Observe(bus, false)
 	for i := range maxClasses + 50 {
@@ -205,7 +205,7 @@ func TestEndsOfOneQueryAreBounded(t *testing.T) {
 	b := NewBoard()
 	for i := range 100 {
 		run := fmt.Sprint("r", i)
-		b.Observe(event(listener.Started, "q", run, `{}`), true)
+		b.Observe(event(listener.KindStarted, "q", run, `{}`), true)
 		b.Observe(end("q", run, listener.OutcomeFailed, fmt.Sprint("CLASS_", i)), true)
 	}
 	q, all := only(t, b), uint64(0)
@@ -255,7 +255,7 @@ func TestNumbersOfRecordedProgress(t *testing.T) {
 			t.Fatalf("no sample %s", name)
 		}
 		at, _ := time.Parse(time.RFC3339, "2026-11-30T18:37:20.857Z")
-		return readNumbers(listener.Event{Kind: listener.Progress, BatchID: 1, Time: at, Payload: payload})
+		return readNumbers(listener.Event{Kind: listener.KindProgress, BatchID: 1, Time: at, Payload: payload})
 	}
 	n := read("bus-progress-watermark-agg-2.json")
 	if n.InputRows != 180 || *n.InputRate != 18.6 || *n.ProcessedRate != 12.8 || n.DurationMs["addBatch"] != 13342 ||

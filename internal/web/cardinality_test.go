@@ -14,7 +14,7 @@ import (
 
 // life is a run: two batches with all that could be mistaken for a label, and its end.
 func life(b *watch.Board, query, run, name string) {
-	e := listener.Event{Kind: listener.Progress, Origin: listener.OriginBus, Source: "etl", QueryID: query, RunID: run, Name: name, Time: time.Now(), Recorded: time.Now()}
+	e := listener.Event{Kind: listener.KindProgress, Origin: listener.OriginBus, Source: "etl", QueryID: query, RunID: run, Name: name, Time: time.Now(), Recorded: time.Now()}
 	for e.BatchID = range int64(2) {
 		e.Payload = fmt.Appendf(nil, `{"id":%q,"runId":%q,"batchId":%d,"numInputRows":7,"durationMs":{"addBatch":5,"own-phase":1},
 			"eventTime":{"watermark":"2026-01-01T11:59:00.000Z"},
@@ -23,7 +23,7 @@ func life(b *watch.Board, query, run, name string) {
 			"sink":{"description":"own-sink"},"observedMetrics":{"own-observation":{"n":1}}}`, query, run, e.BatchID)
 		b.Observe(e, true)
 	}
-	e.Kind, e.Outcome, e.ErrorClass, e.BatchID = listener.Terminated, listener.OutcomeFailed, "DIVIDE_BY_ZERO", listener.NoBatch
+	e.Kind, e.Outcome, e.ErrorClass, e.BatchID = listener.KindTerminated, listener.OutcomeFailed, "DIVIDE_BY_ZERO", listener.NoBatch
 	e.Payload = fmt.Appendf(nil, `{"id":%q,"runId":%q,"exception":"own-exception"}`, query, run)
 	b.Observe(e, true)
 }

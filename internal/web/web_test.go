@@ -48,7 +48,7 @@ func newLog(n int) *log {
 func sample(i int) listener.Event {
 	return listener.Event{
 		Sequence: uint64(i + 1), Recorded: noon.Add(time.Duration(i) * time.Minute), Time: noon, ID: fmt.Sprint("e", i+1),
-		Kind: []listener.Kind{listener.Progress, listener.Idle}[i%2], Origin: listener.OriginBus, Source: "etl",
+		Kind: []listener.Kind{listener.KindProgress, listener.KindIdle}[i%2], Origin: listener.OriginBus, Source: "etl",
 		QueryID: "q", RunID: "r", Name: []string{"orders", "clicks"}[i/2%2], BatchID: int64(i), Payload: []byte("{\n\"batchId\":\r\n1}"),
 	}
 }
@@ -112,7 +112,7 @@ func whole() watch.Status {
 
 func someCounts() watch.Counts {
 	return watch.Counts{
-		Events:  map[watch.EventKey]uint64{{Source: "etl", Kind: listener.Progress, Origin: listener.OriginBus}: 7},
+		Events:  map[watch.EventKey]uint64{{Source: "etl", Kind: listener.KindProgress, Origin: listener.OriginBus}: 7},
 		Ends:    map[watch.EndKey]uint64{{Source: "etl", End: watch.End{Outcome: listener.OutcomeFailed, ErrorClass: "DIVIDE_BY_ZERO"}}: 1},
 		Changes: map[watch.ChangeKey]uint64{{Source: "etl", State: "lost"}: 1},
 		Gaps:    map[string]uint64{"etl": 1}, Missing: map[string]uint64{"etl": 5}, Unlisted: 2,

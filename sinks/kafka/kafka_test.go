@@ -19,7 +19,7 @@ import (
 // progress makes progress event n of a query.
 func progress(query string, n int) listener.Event {
 	return listener.Event{
-		Sequence: uint64(n + 1), ID: fmt.Sprintf("run-%s:progress:%d", query, n), Kind: listener.Progress,
+		Sequence: uint64(n + 1), ID: fmt.Sprintf("run-%s:progress:%d", query, n), Kind: listener.KindProgress,
 		Origin: listener.OriginBus, Source: "etl", QueryID: "id-" + query, RunID: "run-" + query, Name: query,
 		BatchID: int64(n), Time: time.UnixMilli(1_700_000_000_000 + int64(n)).UTC(),
 		Payload: fmt.Appendf(nil, `{"batchId":%d,"name":%q}`, n, query),

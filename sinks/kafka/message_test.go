@@ -12,7 +12,7 @@ import (
 
 func TestFormatsKeysAndHeaders(t *testing.T) {
 	e := listener.Event{
-		ID: "r:progress:1", Kind: listener.Progress, Source: "etl", QueryID: "q", RunID: "r", Name: "żółć", BatchID: 1,
+		ID: "r:progress:1", Kind: listener.KindProgress, Source: "etl", QueryID: "q", RunID: "r", Name: "żółć", BatchID: 1,
 		Payload: []byte(`{"batchId":1}`),
 	}
 	cfg := Config{
@@ -51,7 +51,7 @@ func TestFormatsKeysAndHeaders(t *testing.T) {
 }
 
 func TestHeadersThatAloneAreTooLargeAreRefusedForGood(t *testing.T) {
-	e := listener.Event{ID: "r:idle:1", Kind: listener.Idle, Name: strings.Repeat("n", 900), Payload: []byte(`{"id":"q"}`)}
+	e := listener.Event{ID: "r:idle:1", Kind: listener.KindIdle, Name: strings.Repeat("n", 900), Payload: []byte(`{"id":"q"}`)}
 	_, err := (&form{}).message(&e, "t", 600)
 	if !sinks.IsPermanent(err) || !errors.As(err, new(*sinks.OversizeError)) {
 		t.Errorf("error %v", err)

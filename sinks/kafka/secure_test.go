@@ -26,7 +26,7 @@ func delivers(t *testing.T, cfg Config) (delivery, check error) {
 		t.Fatal(err)
 	}
 	defer sink.Close()
-	acked, err := sink.Deliver(t.Context(), []listener.Event{{Sequence: 1, ID: "q:progress:0", Kind: listener.Progress, QueryID: "q", Source: "etl", Payload: []byte(`{}`)}})
+	acked, err := sink.Deliver(t.Context(), []listener.Event{{Sequence: 1, ID: "q:progress:0", Kind: listener.KindProgress, QueryID: "q", Source: "etl", Payload: []byte(`{}`)}})
 	if (err == nil) != (acked == 1) {
 		t.Errorf("%d acknowledged with %v", acked, err)
 	}
@@ -102,7 +102,7 @@ func testTopicOnRequest(t *testing.T, b testBroker) {
 	wantFindings(t, sink.Check(t.Context(), []string{"etl"}), [3]string{"broker", "ok", ""}, [3]string{"topic", "unknown", "made-etl is not there yet; it is made at the first event, with 3 partitions"})
 	var events []listener.Event
 	for i := range 20 {
-		events = append(events, listener.Event{Sequence: uint64(i + 1), ID: fmt.Sprintf("q:progress:%d", i), Kind: listener.Progress, QueryID: "q", Source: []string{"etl", "other"}[i%2], Payload: []byte(`{}`)})
+		events = append(events, listener.Event{Sequence: uint64(i + 1), ID: fmt.Sprintf("q:progress:%d", i), Kind: listener.KindProgress, QueryID: "q", Source: []string{"etl", "other"}[i%2], Payload: []byte(`{}`)})
 	}
 	deliverAll(t, sink, events, func(int) {})
 	client := &kafka.Client{Addr: kafka.TCP(broker), Transport: &kafka.Transport{}}
@@ -132,7 +132,7 @@ func testTopicOnRequest(t *testing.T, b testBroker) {
 func testCountsAmbiguous(t *testing.T, b testBroker) {
 	createTopic(t, b, "doubtful", 1)
 	sink := openSink(t, b, "doubtful")
-	event := listener.Event{Sequence: 1, ID: "q:progress:0", Kind: listener.Progress, QueryID: "q", Source: "etl", Payload: []byte(`{}`)}
+	event := listener.Event{Sequence: 1, ID: "q:progress:0", Kind: listener.KindProgress, QueryID: "q", Source: "etl", Payload: []byte(`{}`)}
 	if acked, err := sink.Deliver(t.Context(), []listener.Event{event}); acked != 1 || sink.State().Ambiguous != 0 {
 		t.Fatalf("%d ambiguous, %v", sink.State().Ambiguous, err)
 	}

@@ -25,7 +25,7 @@ func dressed(t *testing.T, cfg Config, e listener.Event, limit int) (subject str
 
 func TestFormatsAndHeaders(t *testing.T) {
 	e := listener.Event{
-		ID: "r:progress:1", Kind: listener.Progress, Source: "etl", QueryID: "q", RunID: "r", Name: "orders eu", BatchID: 1,
+		ID: "r:progress:1", Kind: listener.KindProgress, Source: "etl", QueryID: "q", RunID: "r", Name: "orders eu", BatchID: 1,
 		Payload: []byte(`{"batchId":1}`),
 	}
 	cfg := Config{
@@ -52,7 +52,7 @@ func TestFormatsAndHeaders(t *testing.T) {
 
 // A replay must not be taken for a repeat by the stream, and has the event's id.
 func TestAReplayHasAMessageIDOfItsOwn(t *testing.T) {
-	e := listener.Event{ID: "r:idle:1", Kind: listener.Idle, Replay: "7"}
+	e := listener.Event{ID: "r:idle:1", Kind: listener.KindIdle, Replay: "7"}
 	_, header, _ := dressed(t, Config{URL: "nats://a", Subject: "s"}, e, 1<<20)
 	if header["Nats-Msg-Id"][0] != "r:idle:1:7" || header["ce-id"][0] != "r:idle:1" {
 		t.Errorf("headers %v", header)
@@ -64,7 +64,7 @@ func TestHeadersThatAloneAreTooLargeAreRefusedForGood(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := listener.Event{ID: "r:idle:1", Kind: listener.Idle, Name: strings.Repeat("n", 900), Payload: []byte(`{"id":"q"}`)}
+	e := listener.Event{ID: "r:idle:1", Kind: listener.KindIdle, Name: strings.Repeat("n", 900), Payload: []byte(`{"id":"q"}`)}
 	_, err = s.form.message(&e, "s", 600)
 	if !sinks.IsPermanent(err) || !errors.As(err, new(*sinks.OversizeError)) {
 		t.Errorf("error %v", err)

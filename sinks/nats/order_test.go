@@ -15,7 +15,7 @@ import (
 // progress makes progress event n of a query.
 func progress(query string, n int) listener.Event {
 	return listener.Event{
-		Sequence: uint64(n + 1), ID: fmt.Sprintf("run-%s:progress:%d", query, n), Kind: listener.Progress,
+		Sequence: uint64(n + 1), ID: fmt.Sprintf("run-%s:progress:%d", query, n), Kind: listener.KindProgress,
 		Origin: listener.OriginBus, Source: "etl", QueryID: "id-" + query, RunID: "run-" + query, Name: query,
 		BatchID: int64(n), Time: time.UnixMilli(1_700_000_000_000 + int64(n)).UTC(),
 		Payload: fmt.Appendf(nil, `{"batchId":%d,"name":%q}`, n, query),
@@ -123,7 +123,7 @@ func TestKeepsOrderWhenAStreamIsMissing(t *testing.T) {
 	deliverAll(t.Context(), t, sink, []listener.Event{progress("a", 0), progress("a", 1)})
 
 	idle := progress("a", 3)
-	idle.ID, idle.Kind = "run-a:idle:1", listener.Idle
+	idle.ID, idle.Kind = "run-a:idle:1", listener.KindIdle
 	events := []listener.Event{progress("a", 2), idle, progress("a", 4), progress("a", 5)}
 	acked, err := sink.Deliver(t.Context(), events)
 	if acked != 1 || err == nil {

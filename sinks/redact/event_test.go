@@ -35,7 +35,7 @@ func samples(t testing.TB) map[string][]byte {
 
 func TestRealDocumentsStay(t *testing.T) {
 	for path, doc := range samples(t) {
-		for _, kind := range []listener.Kind{listener.Progress, listener.Idle, listener.Terminated, listener.Unknown} {
+		for _, kind := range []listener.Kind{listener.KindProgress, listener.KindIdle, listener.KindTerminated, listener.KindUnknown} {
 			if got := redact.Event(listener.Event{Kind: kind, Payload: doc}); got.Redacted || !bytes.Equal(got.Payload, doc) {
 				t.Errorf("%s as %s:\n%s", path, kind, got.Payload)
 			}
@@ -54,23 +54,23 @@ func TestWhichTextsAreMasked(t *testing.T) {
 		doc, want string
 	}{
 		"exception": {
-			listener.Terminated,
+			listener.KindTerminated,
 			`{ "id":"q","runId":"r", "exception" : "boom \u00fc\n\tat x(y)\npassword\u003d\"a\\\"b\" \ud83d\ude00, x=1","errorClassOnException":null,"n":1.10}`,
 			`{ "id":"q","runId":"r", "exception" : "boom \u00fc\n\tat x(y)\npassword\u003d\"***\" \ud83d\ude00, x=1","errorClassOnException":null,"n":1.10}`,
 		},
 		"descriptions": {
-			listener.Progress,
+			listener.KindProgress,
 			`{"name":"password=x1","sources":[{"description":"JDBC[url=jdbc:x://u:p@h]","startOffset":{"token":"a1"},"endOffset":"token=a1"},{"description":null},{"description":"Kafka[sig=x1]"}],"sink":{"description":"Hook[Bearer abcd1234]"},"observedMetrics":{"password=x1":{"password":"x1"}}}`,
 			`{"name":"password=x1","sources":[{"description":"JDBC[url=jdbc:x://u:***@h]","startOffset":{"token":"a1"},"endOffset":"token=a1"},{"description":null},{"description":"Kafka[sig=***]"}],"sink":{"description":"Hook[Bearer ***]"},"observedMetrics":{"password=x1":{"password":"x1"}}}`,
 		},
-		"idle":           {listener.Idle, `{"description":"pwd=x1"}`, `{"description":"pwd=***"}`},
-		"bus":            {listener.BusState, `{"state":"lost","reason":"sc:\/\/u:x1@h refuses"}`, `{"state":"lost","reason":"sc:\/\/u:***@h refuses"}`},
-		"unknown":        {listener.Unknown, `{"exception":"pwd=x1","description":"pwd=x2"}`, `{"exception":"pwd=***","description":"pwd=***"}`},
-		"unknown, cut":   {listener.Unknown, `{"exception":"pwd=x1`, `{"exception":"pwd=***`},
-		"key in a text":  {listener.Terminated, `{"name":"\"exception\":\"pwd=x1\"","exception":null}`, `{"name":"\"exception\":\"pwd=x1\"","exception":null}`},
-		"started":        {listener.Started, `{"name":"pwd=x1","exception":"pwd=x1"}`, `{"name":"pwd=x1","exception":"pwd=x1"}`},
-		"empty":          {listener.Terminated, ``, ``},
-		"text in a text": {listener.Terminated, `{"exception":"{\"conf\":\"{\\\"secret\\\":\\\"x1\\\"}\"}"}`, `{"exception":"{\"conf\":\"{\\\"secret\\\":\\\"***\\\"}\"}"}`},
+		"idle":           {listener.KindIdle, `{"description":"pwd=x1"}`, `{"description":"pwd=***"}`},
+		"bus":            {listener.KindBus, `{"state":"lost","reason":"sc:\/\/u:x1@h refuses"}`, `{"state":"lost","reason":"sc:\/\/u:***@h refuses"}`},
+		"unknown":        {listener.KindUnknown, `{"exception":"pwd=x1","description":"pwd=x2"}`, `{"exception":"pwd=***","description":"pwd=***"}`},
+		"unknown, cut":   {listener.KindUnknown, `{"exception":"pwd=x1`, `{"exception":"pwd=***`},
+		"key in a text":  {listener.KindTerminated, `{"name":"\"exception\":\"pwd=x1\"","exception":null}`, `{"name":"\"exception\":\"pwd=x1\"","exception":null}`},
+		"started":        {listener.KindStarted, `{"name":"pwd=x1","exception":"pwd=x1"}`, `{"name":"pwd=x1","exception":"pwd=x1"}`},
+		"empty":          {listener.KindTerminated, ``, ``},
+		"text in a text": {listener.KindTerminated, `{"exception":"{\"conf\":\"{\\\"secret\\\":\\\"x1\\\"}\"}"}`, `{"exception":"{\"conf\":\"{\\\"secret\\\":\\\"***\\\"}\"}"}`},
 	} {
 		e := listener.Event{ID: "i", Kind: c.kind, Payload: []byte(c.doc)}
 		got := redact.Event(e)
@@ -97,7 +97,7 @@ func TestEveryCredentialInAnException(t *testing.T) {
 		} {
 			doc := append(append([]byte(`{"exception":`), escape(strings.ReplaceAll(marked, "§", ""))...), '}')
 			var got struct{ Exception string }
-			if err := json.Unmarshal(redact.Event(listener.Event{Kind: listener.Terminated, Payload: doc}).Payload, &got); err != nil {
+			if err := json.Unmarshal(redact.Event(listener.Event{Kind: listener.KindTerminated, Payload: doc}).Payload, &got); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
 			if want := maskMarked(marked); got.Exception != want {
@@ -121,7 +121,7 @@ func TestCutCredentials(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := redact.Event(listener.Event{Kind: listener.Terminated, Truncated: true, Payload: doc})
+			got := redact.Event(listener.Event{Kind: listener.KindTerminated, Truncated: true, Payload: doc})
 			for _, part := range []string{"Tr0", "4do", "d-3", "IOSF", "MPLE", "OiJI", "zdWI", "MIIE", "AKC"} {
 				if bytes.Contains(got.Payload, []byte(part)) && strings.Contains(text, part) {
 					t.Errorf("cut at %d: %q is there: %s", at, part, got.Payload)
@@ -142,8 +142,8 @@ func (r *record) Deliver(_ context.Context, events []listener.Event) (int, error
 func (r *record) Close() error { return nil }
 
 func TestSinkMasksCopies(t *testing.T) {
-	plain := listener.Event{ID: "1", Kind: listener.Terminated, Payload: []byte(`{"exception":"boom"}`)}
-	careless := listener.Event{ID: "2", Kind: listener.Terminated, Payload: []byte(`{"exception":"pwd=x1"}`)}
+	plain := listener.Event{ID: "1", Kind: listener.KindTerminated, Payload: []byte(`{"exception":"boom"}`)}
+	careless := listener.Event{ID: "2", Kind: listener.KindTerminated, Payload: []byte(`{"exception":"pwd=x1"}`)}
 	inner := &record{}
 	sink := redact.Sink(inner)
 
@@ -166,7 +166,7 @@ func TestSinkMasksCopies(t *testing.T) {
 
 // The mark is a Boolean in JSON, and true in a header.
 func TestTheMark(t *testing.T) {
-	e := redact.Event(listener.Event{ID: "1", Kind: listener.Terminated, Source: "etl", Payload: []byte(`{"exception":"pwd=x1"}`)})
+	e := redact.Event(listener.Event{ID: "1", Kind: listener.KindTerminated, Source: "etl", Payload: []byte(`{"exception":"pwd=x1"}`)})
 	var doc struct {
 		Redacted bool                       `json:"sparkredacted"`
 		Data     struct{ Exception string } `json:"data"`
@@ -195,7 +195,7 @@ func BenchmarkProgress(b *testing.B) {
 	b.ReportAllocs()
 	n := 0
 	for b.Loop() {
-		e := redact.Event(listener.Event{Kind: listener.Progress, Payload: docs[n%len(docs)]})
+		e := redact.Event(listener.Event{Kind: listener.KindProgress, Payload: docs[n%len(docs)]})
 		b.SetBytes(int64(len(e.Payload)))
 		n++
 	}
@@ -212,7 +212,7 @@ func BenchmarkException(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(doc)))
 			for b.Loop() {
-				redact.Event(listener.Event{Kind: listener.Terminated, Payload: doc})
+				redact.Event(listener.Event{Kind: listener.KindTerminated, Payload: doc})
 			}
 		})
 	}

@@ -50,7 +50,7 @@ func FuzzEvent(f *testing.F) {
 	f.Add([]byte("{\"exception\" :\n \"token=…[5 bytes cut]…x y\", \"exception\":\"\"}"))
 	f.Add([]byte(`{"x":"\"exception\":\"pwd=x1\"","exception":"Bearer abcd1234 \u00e9"}`))
 	f.Fuzz(func(t *testing.T, doc []byte) {
-		e := listener.Event{Kind: listener.Terminated, Payload: bytes.Clone(doc), Truncated: true}
+		e := listener.Event{Kind: listener.KindTerminated, Payload: bytes.Clone(doc), Truncated: true}
 		got := Event(e)
 		if !bytes.Equal(e.Payload, doc) {
 			t.Fatal("the event that was given has changed")
@@ -105,7 +105,7 @@ func TestLargeTexts(t *testing.T) {
 	} {
 		escaped := strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(unit)
 		doc := `{"exception":"` + strings.Repeat(escaped, size/len(unit)) + `"}`
-		got := Event(listener.Event{Kind: listener.Terminated, Payload: []byte(doc), Truncated: true})
+		got := Event(listener.Event{Kind: listener.KindTerminated, Payload: []byte(doc), Truncated: true})
 		if !json.Valid(got.Payload) {
 			t.Errorf("%q is no JSON any more", unit)
 		}

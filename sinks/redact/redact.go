@@ -22,11 +22,11 @@ const Mask = "***"
 // keysOf are the keys of the texts that are looked through, at whatever depth. All else
 // is made of names, numbers and offsets.
 var keysOf = map[listener.Kind][]string{
-	listener.Progress:   {"description"},
-	listener.Idle:       {"description"},
-	listener.Terminated: {"exception"},
-	listener.BusState:   {"reason"},
-	listener.Unknown:    {"exception", "description"},
+	listener.KindProgress:   {"description"},
+	listener.KindIdle:       {"description"},
+	listener.KindTerminated: {"exception"},
+	listener.KindBus:        {"reason"},
+	listener.KindUnknown:    {"exception", "description"},
 }
 
 // Event returns e with the credentials in its texts masked, and marked Redacted if

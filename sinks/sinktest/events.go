@@ -40,14 +40,14 @@ func query(name string) listener.Event {
 func step(e listener.Event, n int, last bool) listener.Event {
 	switch {
 	case n == 0:
-		e.Kind, e.Origin, e.ID = listener.Started, listener.OriginInferred, e.RunID+":started:inferred"
+		e.Kind, e.Origin, e.ID = listener.KindStarted, listener.OriginInferred, e.RunID+":started:inferred"
 		e.Payload = fmt.Appendf(nil, `{"id":%q,"runId":%q,"name":null}`, e.QueryID, e.RunID)
 	case last:
-		e.Kind, e.ID = listener.Terminated, e.RunID+":terminated"
+		e.Kind, e.ID = listener.KindTerminated, e.RunID+":terminated"
 		e.Outcome, e.ErrorClass = listener.OutcomeFailed, "DIVIDE_BY_ZERO"
 		e.Payload = fmt.Appendf(nil, `{"id":%q,"runId":%q,"exception":"boom"}`, e.QueryID, e.RunID)
 	default:
-		e.Kind, e.BatchID = listener.Progress, int64(n-1)
+		e.Kind, e.BatchID = listener.KindProgress, int64(n-1)
 		e.ID = fmt.Sprintf("%s:progress:%d", e.RunID, e.BatchID)
 		e.Payload = fmt.Appendf(nil, `{"id":%q,"runId":%q,"batchId":%d,"inputRowsPerSecond":1.10}`, e.QueryID, e.RunID, e.BatchID)
 	}
@@ -90,14 +90,14 @@ func odd() []listener.Event {
 // strangers are events that are not Spark's, or not of a kind that is known.
 func strangers() []listener.Event {
 	bus := listener.Event{
-		ID: "etl:bus:" + uuid.NewString(), Kind: listener.BusState, Origin: listener.OriginBridge, Source: "etl",
+		ID: "etl:bus:" + uuid.NewString(), Kind: listener.KindBus, Origin: listener.OriginBridge, Source: "etl",
 		BatchID: listener.NoBatch, Payload: []byte(`{"state":"attached"}`),
 	}
 	gap := query("orders")
-	gap.Kind, gap.Origin, gap.ID = listener.Gap, listener.OriginBridge, gap.RunID+":gap:3-5"
+	gap.Kind, gap.Origin, gap.ID = listener.KindGap, listener.OriginBridge, gap.RunID+":gap:3-5"
 	gap.Payload = []byte(`{"fromBatchId":3,"toBatchId":5}`)
 	unknown := query("")
-	unknown.Kind, unknown.ID = listener.Unknown, unknown.RunID+":type9:"+uuid.NewString()
+	unknown.Kind, unknown.ID = listener.KindUnknown, unknown.RunID+":type9:"+uuid.NewString()
 	unknown.Payload = []byte(`{"new":true}`)
 	return []listener.Event{bus, gap, unknown}
 }

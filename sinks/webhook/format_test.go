@@ -13,7 +13,7 @@ import (
 )
 
 func TestFormats(t *testing.T) {
-	e := listener.Event{ID: "r:idle:1", Kind: listener.Idle, Source: "etl", QueryID: "q", RunID: "r", Name: "a b", Payload: []byte(`{"id":"q"}`)}
+	e := listener.Event{ID: "r:idle:1", Kind: listener.KindIdle, Source: "etl", QueryID: "q", RunID: "r", Name: "a b", Payload: []byte(`{"id":"q"}`)}
 	for format, want := range map[sinks.Format]struct{ contentType, ceID, ceName, body string }{
 		"":                     {sinks.StructuredContentType, "", "", string(sinks.Structured(&e))},
 		sinks.FormatStructured: {sinks.StructuredContentType, "", "", string(sinks.Structured(&e))},

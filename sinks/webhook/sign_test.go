@@ -23,7 +23,7 @@ func secret(fill string, bytes int) sinks.Secret {
 
 // strange is an event whose id and texts are hard to carry.
 func strange() listener.Event {
-	return listener.Event{Sequence: 1, ID: "run é%:progress:0", Kind: listener.Progress, Source: "etl", QueryID: "q", RunID: "r", Name: "größe \"x\"", BatchID: 7, Payload: []byte(`{"n":1.10,"u":"<é>"}`)}
+	return listener.Event{Sequence: 1, ID: "run é%:progress:0", Kind: listener.KindProgress, Source: "etl", QueryID: "q", RunID: "r", Name: "größe \"x\"", BatchID: 7, Payload: []byte(`{"n":1.10,"u":"<é>"}`)}
 }
 
 // Every key that signs is enough for a receiver with the official library, and

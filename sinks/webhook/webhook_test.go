@@ -26,7 +26,7 @@ func events(n int, queries ...string) []listener.Event {
 	for i := range n {
 		for _, q := range queries {
 			out = append(out, listener.Event{
-				Sequence: uint64(len(out) + 1), ID: fmt.Sprintf("%s:progress:%d", q, i), Kind: listener.Progress,
+				Sequence: uint64(len(out) + 1), ID: fmt.Sprintf("%s:progress:%d", q, i), Kind: listener.KindProgress,
 				Source: "etl", QueryID: q, RunID: q, BatchID: int64(i), Payload: []byte(`{}`),
 			})
 		}
