@@ -5,13 +5,10 @@ import (
 	"fmt"
 	"net/url"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
-
-	"sparkbridge/sinks/redact"
 )
 
 // MarshalJSON writes the effective configuration with the keys of the file, in
@@ -60,7 +57,7 @@ func shown(v reflect.Value) any {
 		return v.Interface()
 	}
 	if v.Type() == sparkTextType {
-		return redact.Text(sqlSecret.ReplaceAllString(v.String(), "$1'"+masked+"'"))
+		return shownText(v.String())
 	}
 	return maskURLs(textOf(v))
 }
@@ -78,26 +75,6 @@ func shownMap(v reflect.Value) node {
 	slices.SortFunc(n, func(a, b member) int { return strings.Compare(a.name, b.name) })
 	return n
 }
-
-// shownSetting hides a value whose key says that it is secret, and the credentials in
-// any other.
-func shownSetting(key, value string) string {
-	if value == "" {
-		return ""
-	}
-	if secretKey.MatchString(key) {
-		return masked
-	}
-	return redact.Text(value)
-}
-
-// secretKey knows more names than credentials in texts have: here the whole value is at hand.
-var secretKey = regexp.MustCompile(`(?i)password|passwd|passphrase|secret|token|credential|jaas|private|auth|signature|key(id)?$`)
-
-// sqlSecret is a secret option in SQL, which needs no = before its value.
-var sqlSecret = regexp.MustCompile(`(?i)([\w.-]*(?:password|passwd|passphrase|secret|token|credential|jaas|key)[\w.-]*["'` + "`" + `]?\s*=?\s*)(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")`)
-
-var sparkTextType = reflect.TypeFor[SparkText]()
 
 // shownMapping leaves out what is not set and has no default. A default is shown even
 // where it is nothing, such as 0s: a reader cannot tell otherwise that it is one.

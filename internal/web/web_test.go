@@ -96,7 +96,7 @@ func f(v float64) *float64 { return &v }
 func whole() watch.Status {
 	return watch.Status{
 		Version: "v1", Started: noon, Now: noon.Add(time.Hour),
-		Sources: []watch.Source{{Name: "etl", State: "attached", Required: true, Duplicates: 3, Reattaches: map[watch.Stop]uint64{watch.StopEnd: 8}}},
+		Sources: []watch.Source{{Name: "etl", State: "attached", Required: true, Duplicates: 3, Reattaches: map[watch.Stop]uint64{watch.StopEnd: 8}, Starts: []watch.Start{{Name: "orders", State: watch.StartFailed}, {Name: "b", State: watch.StartDone}}}},
 		Sinks: []watch.Sink{{Name: "lake", Kind: "kafka", Delivered: 5, Buried: 1, DeadLetters: 6, Ambiguous: new(uint64), Pending: 2, Oldest: noon, Error: "down", Failed: 4, Stopped: true, Lost: 11,
 			Failures: map[watch.Reason]uint64{watch.ReasonTimeout: 4}, Took: new(watch.Histogram).Durations()}},
 		Journal: watch.Journal{First: 1, Next: 11, Bytes: 100, Segments: 1, Oldest: noon, Writes: new(watch.Histogram).Durations()},
@@ -306,6 +306,8 @@ func TestMetrics(t *testing.T) {
 		`sparkbridge_query_lag_offsets{query="orders \"é\"\n",source="etl"} 5`,
 		`sparkbridge_query_last_progress_timestamp_seconds{query="orders \"é\"\n",source="etl"} 1.7672688e+09`,
 		`sparkbridge_query_last_end_timestamp_seconds{error_class="DIVIDE_BY_ZERO",outcome="failed",query="orders \"é\"\n",source="etl"} 1.7672688e+09`,
+		`sparkbridge_query_start_failed{query="orders",source="etl"} 1`,
+		`sparkbridge_query_start_failed{query="b",source="etl"} 0`,
 		`sparkbridge_queries_unlisted_events_total 2`,
 	} {
 		if !strings.Contains(text, want+"\n") {
