@@ -10,31 +10,26 @@ import (
 // whether they can, besides being woken.
 const fullEvery = 5 * time.Second
 
-// bury makes dead letters, durably, and settles their events. It waits until there
-// is room, and reports false if ctx ended before that.
+// bury makes dead letters, durably, and settles their events: all at once, or one by
+// one where there is no room for all. It waits until there is room, and reports
+// false if ctx ended before that.
 func (p *pass) bury(ctx context.Context, letters ...Letter) bool {
 	for i := range letters {
 		letters[i].Time = time.Now()
-		letters[i].Event.Replay = ""
 	}
-	if len(letters) > 1 && errors.Is(p.w.o.Letters.Add(letters...), ErrLettersFull) {
-		for i := range letters { // as many as there is room for
-			if !p.buryAll(ctx, letters[i:i+1]) {
-				return false
-			}
-		}
-		return true
-	}
-	return p.buryAll(ctx, letters)
-}
-
-// buryAll makes dead letters at once.
-func (p *pass) buryAll(ctx context.Context, letters []Letter) bool {
 	trouble, woken := outage{log: p.w.log, step: "store dead letter"}, false
+	defer func() {
+		if woken {
+			p.w.waker.wake() // for what else was asked for
+		}
+	}()
 	for {
 		err := p.w.o.Letters.Add(letters...)
 		if err == nil {
 			break
+		}
+		if errors.Is(err, ErrLettersFull) && len(letters) > 1 {
+			return p.buryEach(ctx, letters)
 		}
 		if ctx.Err() != nil {
 			return false
@@ -52,9 +47,6 @@ func (p *pass) buryAll(ctx context.Context, letters []Letter) bool {
 			p.w.retryLetters(ctx) // which makes room
 		}
 	}
-	if woken {
-		p.w.waker.wake() // for what else was asked for
-	}
 	if trouble.over() && !p.w.stopped {
 		p.w.note(func(s *State) { s.Err, s.Since, s.Failures = nil, time.Time{}, 0 })
 	}
@@ -64,5 +56,15 @@ func (p *pass) buryAll(ctx context.Context, letters []Letter) bool {
 			"cause", l.Cause, "reason", l.Reason, "attempts", l.Attempts)
 	}
 	p.w.note(func(s *State) { s.Buried += uint64(len(letters)) })
+	return true
+}
+
+func (p *pass) buryEach(ctx context.Context, letters []Letter) bool {
+	for _, l := range letters {
+		if !p.bury(ctx, l) {
+			return false
+		}
+		p.report() // the next one may have to wait for long
+	}
 	return true
 }

@@ -56,10 +56,16 @@ func (b *box) Add(letters ...sinks.Letter) error {
 	if b.letters == nil {
 		b.letters = map[uint64][]byte{}
 	}
+	fresh := 0
 	for _, l := range letters {
-		if _, there := b.letters[l.Event.Sequence]; !there && b.max > 0 && len(b.letters) >= b.max {
-			return sinks.ErrLettersFull
+		if _, there := b.letters[l.Event.Sequence]; !there {
+			fresh++
 		}
+	}
+	if b.max > 0 && fresh > 0 && len(b.letters)+fresh > b.max {
+		return sinks.ErrLettersFull
+	}
+	for _, l := range letters {
 		blob, err := sinks.EncodeLetter(l)
 		if err != nil {
 			return err

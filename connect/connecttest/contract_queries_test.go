@@ -128,15 +128,18 @@ func awaitsOfAFailure(t *testing.T, w world) {
 	run := w.fail(t, c)
 	c.stop(c.start(rate("well", "")).GetQueryId())
 	text := "[id = " + run.GetId() + ", runId = " + run.GetRunId() + "]"
-	for what, ask := range map[string]func() (bool, error){
-		"await":                 func() (bool, error) { return c.await(run, 60_000) },
-		"await any":             func() (bool, error) { return c.awaitAny(60_000) },
-		"await any once more":   func() (bool, error) { return c.awaitAny(60_000) },
-		"process all available": func() (bool, error) { return false, c.processAll(run) },
+	for _, q := range []struct {
+		what string
+		ask  func() (bool, error)
+	}{
+		{"await", func() (bool, error) { return c.await(run, 60_000) }}, // first, until it has failed
+		{"await any", func() (bool, error) { return c.awaitAny(60_000) }},
+		{"await any once more", func() (bool, error) { return c.awaitAny(60_000) }},
+		{"process all available", func() (bool, error) { return false, c.processAll(run) }},
 	} {
-		_, err := ask()
+		_, err := q.ask()
 		if class(err) != "STREAM_FAILED" || !strings.Contains(status.Convert(err).Message(), text) {
-			t.Errorf("%s of a run that has failed: %v (class %q), want STREAM_FAILED and %q", what, err, class(err), text)
+			t.Errorf("%s of a run that has failed: %v (class %q), want STREAM_FAILED and %q", q.what, err, class(err), text)
 		}
 	}
 }

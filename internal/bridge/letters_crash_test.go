@@ -80,7 +80,9 @@ func checkImage(t *testing.T, i image, got []string, cfg configs.Sink, last uint
 	if err != nil {
 		t.Fatal(err)
 	}
+	begin := make(chan struct{})
 	again := &receiver{refuse: func(e listener.Event) error {
+		<-begin // what was there before must be known
 		if refused(e) {
 			return sinks.Permanent(errors.New("400 bad request"))
 		}
@@ -92,6 +94,7 @@ func checkImage(t *testing.T, i image, got []string, cfg configs.Sink, last uint
 	}
 	o, stop := deliverTo(t, j, cfg, again, &lines{})
 	before := sequencesOf(t, o.letters)
+	close(begin)
 	for n := uint64(1); n < cursor; n++ {
 		if !slices.Contains(before, n) && !slices.Contains(got, progressOf("a", int64(n-1)).ID) {
 			t.Errorf("the cursor is at %d, and %d is neither delivered nor a dead letter", cursor, n)

@@ -50,11 +50,20 @@ func (s *Sink) deliverBatches(ctx context.Context, events []listener.Event) (ack
 		var n int
 		n, err = s.postBatch(ctx, batch)
 		acked += n
-		if err == nil && len(events) > 1 && len(batch) < s.batch.MaxEvents {
+		if err == nil && s.isNews(batch) && len(batch) < s.batch.MaxEvents {
 			gather(ctx, s.batch.MaxWait)
 		}
 	}
 	return acked, err
+}
+
+// isNews says that the events are further on in the journal than any before. Those that
+// are not, such as dead letters, come again one by one, and nothing gathers behind them.
+func (s *Sink) isNews(events []listener.Event) bool {
+	last := events[len(events)-1].Sequence
+	news := last > s.newest
+	s.newest = max(s.newest, last)
+	return news
 }
 
 // gather lets the journal collect events. It delays only that the last request

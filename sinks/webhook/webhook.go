@@ -50,6 +50,8 @@ type Sink struct {
 	// early holds the ids of events that were acknowledged behind one that was
 	// not, so that a retry of the batch does not repeat them.
 	early map[string]bool
+	// newest is the highest sequence that went out in a batch.
+	newest uint64
 }
 
 // New makes a sink; version is the program's, for the User-Agent. It returns the
