@@ -48,6 +48,7 @@ type Source struct {
 	Remote        ConnectionString `yaml:"remote" example:"sc://spark:15002/;user_id=etl;session_id=5b0d2c1e-8f0a-4c53-9a58-7b1f0a4f3e11" doc:"The Spark Connect connection string of the session. user_id and session_id are required unless create_session is true; the session id must be the one of the job."`
 	RemoteFile    string           `yaml:"remote_file" path:"true" example:"/run/spark/etl" doc:"Instead of remote: a file that holds the connection string, read again when it changes or the session is closed."`
 	Token         Secret           `yaml:"token" doc:"Sent as Authorization: Bearer. Give it here or in remote, not in both."`
+	TLS           sinks.TLS        `yaml:"tls" doc:"How the connection to Spark, or to the proxy before it, is secured. A token turns TLS on without this too, and trusts whom this machine trusts."`
 	Mode          Mode             `yaml:"mode" default:"auto" enum:"auto,bus,poll" doc:"auto: hold the listener bus, and poll the session while that cannot be had. bus: wait for the bus. poll: never take it."`
 	Attach        Attach           `yaml:"attach" default:"first_query" enum:"first_query,at_once" doc:"When to take the session's listener bus: when it has a query, or at once."`
 	Takeover      bool             `yaml:"takeover" default:"false" doc:"true: take the bus from another client that holds it; the listeners of that client get nothing any more."`

@@ -36,7 +36,9 @@ func resolve(v reflect.Value, find func(path string) string) {
 // be used and the warnings.
 func (c *Config) checkFiles(p *problems) {
 	for i := range c.Sources {
-		c.Sources[i].checkFile(p, join(index("sources", i), "remote_file"))
+		path := index("sources", i)
+		c.Sources[i].checkFile(p, join(path, "remote_file"))
+		c.addFiles(p, path, c.Sources[i].TLS.CheckFiles())
 	}
 	for i := range c.Sinks {
 		for _, d := range c.Sinks[i].destinations() {
@@ -57,7 +59,7 @@ func (s *Source) checkFile(p *problems, path string) {
 	}
 }
 
-// addFiles notes what a destination says of its files, at the key of each.
+// addFiles notes what a source or destination says of its files, at the key of each.
 func (c *Config) addFiles(p *problems, path string, err error) {
 	var file *sinks.FileError
 	if many, ok := err.(interface{ Unwrap() []error }); ok {

@@ -30,7 +30,7 @@ func TestProblems(t *testing.T) {
 		"empty lists":      {"sources: []\nsinks: []\n", "f:1:10: sources: is required: name at least one\nf:2:8: sinks: is required: name at least one"},
 		"unknown key":      {good + "page: {listen: x}\n", "f:7:1: page: is an unknown key: use one of sources, journal, sinks, http, log"},
 		"near key":         {good + "jurnal: {dir: x}\n", "f:7:1: jurnal: is an unknown key: did you mean journal?"},
-		"a key of later":   {source("  share: {}\n"), "f:4:3: sources[0].share: is an unknown key: use one of name, remote, remote_file, token, mode, attach, takeover, create_session, on_stop, poll_interval, required, detach_when_idle, labels, conf, setup, queries"},
+		"a key of later":   {source("  share: {}\n"), "f:4:3: sources[0].share: is an unknown key: use one of name, remote, remote_file, token, tls, mode, attach, takeover, create_session, on_stop, poll_interval, required, detach_when_idle, labels, conf, setup, queries"},
 		"odd key":          {good + "\"a\\nb\": 1\n", `f:7:1: "a\nb": is an unknown key: use one of sources, journal, sinks, http, log`},
 		"key that is none": {good + "[a]: 1\n", "f:7:1: has a key that is no plain text: use one of sources, journal, sinks, http, log"},
 		"merge":            {good + "<<: {log: {level: warn}}\n", "f:7:1: merges another mapping by <<, which is not supported: write the keys out"},
@@ -117,7 +117,7 @@ sinks:
 		`f:1:14: log.level: "loud" is not known: use debug or info or warn or error`,
 		`f:4:13: sources[0].remote: has no user_id and no session_id: add the job's own, as in ;user_id=etl;session_id=<UUID>, or set create_session to make a session`,
 		`f:5:13: sources[0].attach: the variable NOPE is not set: set it, or give a default as in ${NOPE:-default}`,
-		`f:6:5: sources[0].colour: is an unknown key: use one of name, remote, remote_file, token, mode, attach, takeover, create_session, on_stop, poll_interval, required, detach_when_idle, labels, conf, setup, queries`,
+		`f:6:5: sources[0].colour: is an unknown key: use one of name, remote, remote_file, token, tls, mode, attach, takeover, create_session, on_stop, poll_interval, required, detach_when_idle, labels, conf, setup, queries`,
 		`f:8:5: sinks[0].name: is required: write for example name: events`,
 		`f:8:11: sinks[0].nats.url: is required: write for example url: nats://localhost:4222`,
 	})

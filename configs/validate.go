@@ -20,15 +20,15 @@ func (c *Config) validate(p *problems) {
 	c.HTTP.check(p)
 }
 
-// ParsedRemote returns the connection string in its parts, with the token of the
-// token key in it. Of a checked configuration it cannot fail; its errors are those
+// ParsedRemote returns the connection string in its parts, with what the token and tls
+// keys say in it. Of a checked configuration it cannot fail; its errors are those
 // of connect.ParseRemote and name no secret.
 func (s *Source) ParsedRemote() (connect.Remote, error) {
 	remote, err := connect.ParseRemote(s.Remote.Reveal())
 	if err != nil {
 		return connect.Remote{}, err
 	}
-	return remote.WithToken(s.Token.Reveal())
+	return s.secured(remote)
 }
 
 // ReadRemote reads the connection string in RemoteFile. It returns it in its parts,
@@ -42,7 +42,7 @@ func (s *Source) ReadRemote() (remote connect.Remote, written string, err error)
 	if remote, err = connect.ParseRemote(written); err != nil {
 		return connect.Remote{}, "", fmt.Errorf("read %s: %w", s.RemoteFile, err)
 	}
-	if remote, err = remote.WithToken(s.Token.Reveal()); err != nil {
+	if remote, err = s.secured(remote); err != nil {
 		return connect.Remote{}, "", fmt.Errorf("read %s: %w", s.RemoteFile, err)
 	}
 	if missing := s.missingIDs(remote); missing != "" {
@@ -58,6 +58,7 @@ func (c *Config) checkSources(p *problems) {
 		unique(p, names, s.Name, join(path, "name"))
 		s.check(p, path, sessions)
 		s.checkLabels(p, path)
+		addEach(p, path, reflect.TypeFor[Source](), s.TLS.Validate())
 	}
 }
 
@@ -93,6 +94,7 @@ func (s *Source) check(p *problems, path string, sessions map[string]string) {
 		p.add(at, "%s", withoutPrefix(err))
 		return
 	}
+	s.checkTLS(p, path, remote)
 	s.checkIDs(p, at, remote)
 	session := remote.Address() + " " + remote.UserID + " " + remote.SessionID
 	if other, taken := sessions[session]; taken && remote.SessionID != "" {

@@ -1,8 +1,8 @@
 package connect
 
 import (
+	"cmp"
 	"context"
-	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"runtime"
@@ -13,7 +13,6 @@ import (
 	"github.com/google/uuid"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 )
@@ -24,8 +23,6 @@ type ClientOptions struct {
 	Log *slog.Logger
 	// Version of the program, told to the server as part of the client's name.
 	Version string
-	// TLS is used where a Remote asks for TLS; nil trusts the system's roots.
-	TLS *tls.Config
 	// Dial is added to the options of each connection, to reach a server in the
 	// same process.
 	Dial []grpc.DialOption
@@ -45,7 +42,7 @@ type Client struct {
 // tokens and headers need not be: they travel with each call.
 type linkKey struct {
 	address   string
-	ssl       bool
+	tls       TLS // nil where none is spoken
 	keepalive Keepalive
 }
 
@@ -94,7 +91,10 @@ func (c *Client) clientType(r Remote) string {
 func (c *Client) acquire(r Remote) (*link, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	key := linkKey{address: r.Address(), ssl: r.UseSSL, keepalive: r.Keepalive}
+	key := linkKey{address: r.Address(), keepalive: r.Keepalive}
+	if r.UseSSL {
+		key.tls = cmp.Or[TLS](r.TLS, systemTLS{})
+	}
 	if l := c.links[key]; l != nil {
 		l.refs++
 		return l, nil
@@ -121,8 +121,8 @@ func (c *Client) release(l *link) error {
 
 func (c *Client) dialOptions(key linkKey, w *wire) []grpc.DialOption {
 	security := insecure.NewCredentials()
-	if key.ssl {
-		security = credentials.NewTLS(c.opts.TLS.Clone())
+	if key.tls != nil {
+		security = newSecured(key.tls)
 	}
 	options := []grpc.DialOption{
 		grpc.WithTransportCredentials(security),

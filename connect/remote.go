@@ -34,6 +34,9 @@ type Remote struct {
 
 	// UseSSL says whether to speak TLS. A credential turns it on except to loopback.
 	UseSSL bool
+	// TLS is how connections are secured with UseSSL; nil trusts whom this machine
+	// trusts. It is no part of the string.
+	TLS TLS
 	// Token is sent as "authorization: Bearer <token>".
 	Token string
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -35,6 +36,7 @@ type world struct {
 	dir    string
 	source configs.Source
 	log    *lines
+	dial   func(context.Context, string) (net.Conn, error) // the way to spark
 
 	stop func()
 	done chan error
@@ -42,8 +44,9 @@ type world struct {
 }
 
 func newWorld(t *testing.T, o connecttest.Options) *world {
+	spark := connecttest.Start(t, o)
 	return &world{
-		t: t, spark: connecttest.Start(t, o), dir: t.TempDir(), log: &lines{},
+		t: t, spark: spark, dial: spark.Dialer, dir: t.TempDir(), log: &lines{},
 		source: configs.Source{
 			Name: "etl", Attach: configs.AttachFirstQuery, OnStop: configs.OnStopRemove, PollInterval: 5 * time.Second, Mode: configs.ModeAuto,
 		},
@@ -62,7 +65,7 @@ func (w *world) start() {
 		w.t.Fatal(err)
 	}
 	log := slog.New(slog.NewTextHandler(w.log, nil))
-	client := connect.NewClient(connect.ClientOptions{Log: log, Dial: []grpc.DialOption{grpc.WithContextDialer(w.spark.Dialer)}})
+	client := connect.NewClient(connect.ClientOptions{Log: log, Dial: []grpc.DialOption{grpc.WithContextDialer(w.dial)}})
 	ctx, stop := context.WithCancel(w.t.Context())
 	w.stop, w.done = stop, make(chan error, 1)
 	go func() {

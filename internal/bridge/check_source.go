@@ -78,7 +78,7 @@ func (q *inquiry) meet(ctx context.Context, remote connect.Remote) (there bool) 
 	err := q.session.Probe(ctx)
 	took := roughly(time.Since(began))
 	if err != nil && !connect.IsDefinite(err) {
-		q.fails("server", "%s has not answered in %s (%v); start it, or correct host, port and use_ssl in remote", remote.Address(), took, err)
+		q.fails("server", "%s has not answered in %s (%v); start it, or correct host, port and use_ssl in remote, or tls", remote.Address(), took, err)
 		return false
 	}
 	q.works("server", "%s answers after %s", remote.Address(), took)
