@@ -10,7 +10,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"log"
 	"os"
 	"os/signal"
 	"time"
@@ -30,9 +29,11 @@ func main() {
 	flag.StringVar(&o.checkpoint, "checkpoint", "", "folder of the server's that keeps how far it is")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, o, os.Stdout); err != nil && !errors.Is(err, context.Canceled) {
-		log.Fatal(err)
+	err := run(ctx, o, os.Stdout)
+	stop()
+	if err != nil && !errors.Is(err, context.Canceled) {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 }
 
