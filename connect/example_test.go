@@ -39,6 +39,37 @@ func ExampleAttach() {
 	defer spark.Close() //nolint:errcheck // at the end of the program
 }
 
+// What a connection string says.
+func ExampleParseRemote() {
+	r, err := connect.ParseRemote("sc://spark.example.com:443/;token=s3cret;user_id=etl")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(r.Host, r.Port, r.UseSSL, r.UserID)
+	fmt.Println(r)
+	// Output:
+	// spark.example.com 443 true etl
+	// sc://spark.example.com:443/;use_ssl=true;user_id=etl;token=***
+}
+
+// Durations as Go and as Spark people write them.
+func ExampleParseInterval() {
+	for _, text := range []string{"90s", "1 minute 30 seconds", "interval 1 hour"} {
+		fmt.Println(connect.ParseInterval(text))
+	}
+	// Output:
+	// 1m30s <nil>
+	// 1m30s <nil>
+	// 1h0m0s <nil>
+}
+
+// Settings of the session, before its queries are started.
+func ExampleSession_Conf() {
+	if err := spark.Conf().Set(ctx, "spark.sql.shuffle.partitions", "8"); err != nil {
+		log.Fatal(err)
+	}
+}
+
 // Files as they arrive, into another format.
 func ExampleSession_ReadStream() {
 	orders := spark.ReadStream().Format("json").
@@ -94,6 +125,46 @@ func ExampleSession_SQL() {
 		log.Fatal(err)
 	}
 	if _, err := bots.WriteStream().Format("console").Start(ctx); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// From one topic of Kafka to another.
+func ExampleStreamWriter_Start() {
+	words := spark.ReadStream().Format("kafka").
+		Option("kafka.bootstrap.servers", "kafka:9092").
+		Option("subscribe", "sentences").
+		Load().
+		Select("explode(split(CAST(value AS STRING), ' ')) AS value")
+	q, err := words.WriteStream().Format("kafka").
+		Option("kafka.bootstrap.servers", "kafka:9092").
+		Option("topic", "words").
+		Option("checkpointLocation", "/data/checkpoints/words").
+		Start(ctx)
+	var refused *connect.Error
+	if errors.As(err, &refused) {
+		log.Fatalf("%s: %s", refused.Class, refused.Message) // such as a column that is not there
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(q.Status(ctx))
+}
+
+// A query that runs as long as a function.
+func ExampleRunQuery() {
+	paid := spark.ReadStream().Table("orders").Where("state = 'paid'").Select("id", "amount")
+	err := connect.RunQuery(ctx, paid.WriteStream().Format("memory").QueryName("paid"), func(ctx context.Context, q *connect.StreamingQuery) error {
+		if err := q.ProcessAllAvailable(ctx); err != nil {
+			return err
+		}
+		rows, err := spark.Table("paid").Collect(ctx)
+		for _, row := range rows {
+			fmt.Printf("%s\n", row) // {"id":7,"amount":12.50}
+		}
+		return err
+	})
+	if err != nil {
 		log.Fatal(err)
 	}
 }
@@ -175,6 +246,18 @@ func ExampleStreams_Events() {
 		if e.Kind == listener.KindTerminated {
 			break
 		}
+	}
+}
+
+// All queries that run, whoever has started them.
+func ExampleStreams_Active() {
+	queries, err := spark.Streams().Active(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, q := range queries {
+		status, err := q.Status(ctx)
+		fmt.Println(q.Name(), status.Message, err)
 	}
 }
 

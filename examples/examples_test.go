@@ -102,7 +102,7 @@ func rateToMemory(t *testing.T, w *world) {
 
 func windowedCounts(t *testing.T, w *world) {
 	got := w.run("windowed-counts", "-windows", "3")
-	if lines := strings.Count(got, " rows\n"); lines < 3 || !strings.Contains(got, "even true ") || !strings.Contains(got, "batch 0, watermark") {
+	if lines := strings.Count(got, " rows\n"); lines < 3 || !strings.Contains(got, "even true ") || !strings.Contains(got, ", watermark ") {
 		t.Errorf("%d windows:\n%s", lines, got)
 	}
 }

@@ -42,10 +42,15 @@ func run(ctx context.Context, remote string, out io.Writer) error {
 	return connect.RunQuery(ctx, even.WriteStream().Format("memory").QueryName("even_numbers"),
 		func(ctx context.Context, q *connect.StreamingQuery) error {
 			for {
-				if p, err := q.LastProgress(ctx); err != nil {
+				p, err := q.LastProgress(ctx)
+				if err != nil {
 					return err
-				} else if p != nil && p.BatchID >= 2 {
+				}
+				if p != nil && p.BatchID >= 2 {
 					break
+				}
+				if active, err := q.IsActive(ctx); err != nil || !active {
+					return err // RunQuery tells why a query has failed
 				}
 				select {
 				case <-time.After(500 * time.Millisecond):

@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"time"
 
 	"sparkbridge/connect"
 	"sparkbridge/listener"
@@ -43,35 +44,36 @@ func run(ctx context.Context, remote string, windows int, out io.Writer) error {
 		Agg("count(*) AS n").
 		Select("w.start AS start", "even", "n")
 
-	batches := make(chan *listener.Progress, 16)
-	watch := &listener.Listener{OnQueryProgress: func(e listener.Event) {
-		if p, err := listener.DecodeProgress(e.Payload); err == nil {
-			batches <- p
-		}
-	}}
-	if err := spark.Streams().AddListener(ctx, watch); err != nil {
-		return err
-	}
 	write := counts.WriteStream().Format("memory").QueryName("counts").OutputMode(connect.Append)
 	return connect.RunQuery(ctx, write, func(ctx context.Context, _ *connect.StreamingQuery) error {
-		defer spark.Streams().RemoveListener(watch)
-		for {
-			select {
-			case p := <-batches:
-				fmt.Fprintf(out, "batch %d, watermark %s\n", p.BatchID, p.EventTime.Watermark.Format("15:04:05"))
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-			rows, err := spark.Table("counts").Collect(ctx)
-			if err != nil {
+		for e, err := range spark.Streams().Events(ctx) {
+			switch {
+			case err != nil:
 				return err
+			case e.Kind == listener.KindTerminated:
+				return nil // RunQuery tells why
+			case e.Kind == listener.KindProgress:
+				if done, err := look(ctx, spark, e, windows, out); done || err != nil {
+					return err
+				}
 			}
-			if len(rows) < windows {
-				continue
-			}
-			return show(rows, out)
 		}
+		return nil
 	})
+}
+
+// look tells of a batch, and prints the windows when there are enough of them.
+func look(ctx context.Context, spark *connect.Session, e listener.Event, windows int, out io.Writer) (done bool, err error) {
+	p, err := listener.DecodeProgress(e.Payload)
+	if err != nil {
+		return false, err
+	}
+	fmt.Fprintf(out, "batch %d, watermark %s\n", p.BatchID, p.EventTime.Watermark.Format(time.TimeOnly))
+	rows, err := spark.Table("counts").Collect(ctx)
+	if err != nil || len(rows) < windows {
+		return false, err
+	}
+	return true, show(rows, out)
 }
 
 func show(rows []json.RawMessage, out io.Writer) error {

@@ -36,7 +36,7 @@ func strict(server *tls.Config) *tls.Config {
 }
 
 // named is a server that is known by its name only.
-func named(t *testing.T, ours *sinktest.Authority) *tls.Config {
+func namedServer(t *testing.T, ours *sinktest.Authority) *tls.Config {
 	t.Helper()
 	pair, err := tls.LoadX509KeyPair(ours.IssueNamed(t, "spark.test"))
 	if err != nil {
@@ -63,7 +63,7 @@ func TestTLSToSpark(t *testing.T) {
 			return side{strict(ours.Server(t, "spark.test")), ours.Client(t, "bridge")}
 		}, ""},
 		"name of the server": {func(t *testing.T, ours, _ *sinktest.Authority) side {
-			return side{named(t, ours), sinks.TLS{CAFile: ours.File, ServerName: "spark.test"}}
+			return side{namedServer(t, ours), sinks.TLS{CAFile: ours.File, ServerName: "spark.test"}}
 		}, ""},
 		"other authority": {func(t *testing.T, ours, theirs *sinktest.Authority) side {
 			return side{ours.Server(t, "spark.test"), sinks.TLS{CAFile: theirs.File}}
@@ -96,7 +96,7 @@ func TestTLSToSpark(t *testing.T) {
 			return side{&tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}, sinks.TLS{CAFile: ours.File}}
 		}, "renew the certificate of the server"},
 		"other name": {func(t *testing.T, ours, _ *sinktest.Authority) side {
-			return side{named(t, ours), sinks.TLS{CAFile: ours.File}}
+			return side{namedServer(t, ours), sinks.TLS{CAFile: ours.File}}
 		}, "or set tls.server_name to it"},
 		"no HTTP/2": {func(t *testing.T, ours, _ *sinktest.Authority) side {
 			server := ours.Server(t, "spark.test")

@@ -98,9 +98,11 @@ func TestAwaitAnyAndReset(t *testing.T) {
 func TestDrain(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.job.Change(ordersRun, func(q *connecttest.Query) { q.DataAvailable = true })
-		time.AfterFunc(12500*time.Millisecond, func() {
-			w.job.Change(ordersRun, func(q *connecttest.Query) { q.Recent = append(q.Recent, batch(2, "")) })
-		})
+		for after, n := range map[time.Duration]int{3500: 9, 5500: 2} { // the first is not told: a log is left in peace
+			time.AfterFunc(after*time.Millisecond, func() {
+				w.job.Change(ordersRun, func(q *connecttest.Query) { q.Recent = append(q.Recent, batch(n, "")) })
+			})
+		}
 		time.AfterFunc(15500*time.Millisecond, func() {
 			w.job.Change(ordersRun, func(q *connecttest.Query) {
 				q.DataAvailable, q.Idle, q.Status = false, true, "Waiting for next trigger"
