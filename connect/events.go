@@ -2,13 +2,15 @@ package connect
 
 import (
 	"context"
+	"errors"
 	"iter"
+	"sync"
 
 	"sparkbridge/listener"
 )
 
 func newStreams(s *Session) *Streams {
-	streams := &Streams{session: s, loops: make(map[chan error]struct{})}
+	streams := &Streams{session: s, loops: make(map[*loop]struct{})}
 	streams.bus = listener.NewBus(opener{s}, listener.BusOptions{
 		Session: listener.Session{Source: s.ID(), UserID: s.UserID(), SessionID: s.ID()},
 		OnLost:  streams.lost,
@@ -40,34 +42,34 @@ func (s *Streams) RemoveListener(l *listener.Listener) { s.bus.Remove(l) }
 
 // Events are the events of the queries of the session, in order, each once. The bus is opened at the first
 // pull, and freed when the loop ends, however it ends. The last pair holds the error that
-// ended the events: that of ctx, or why the bus could not be opened or was lost. Until the
-// loop comes for the next event, Spark keeps what follows.
+// ended the events: that of ctx, why the bus could not be opened or was lost, or that the session
+// was closed. Until the loop comes for the next event, Spark keeps what follows.
 func (s *Streams) Events(ctx context.Context) iter.Seq2[listener.Event, error] {
 	return func(yield func(listener.Event, error) bool) {
-		events, left, lost := make(chan listener.Event), make(chan struct{}), make(chan error, 1)
+		events, l := make(chan listener.Event), &loop{over: make(chan struct{})}
 		take := func(e listener.Event) {
 			select {
 			case events <- e:
-			case <-left:
+			case <-l.over:
 			}
 		}
-		l := &listener.Listener{OnQueryStarted: take, OnQueryProgress: take, OnQueryIdle: take, OnQueryTerminated: take, OnOther: take}
-		s.follow(lost)
-		defer s.unfollow(lost)
-		if err := s.bus.Add(ctx, l); err != nil {
+		all := &listener.Listener{OnQueryStarted: take, OnQueryProgress: take, OnQueryIdle: take, OnQueryTerminated: take, OnOther: take}
+		s.follow(l)
+		defer s.unfollow(l)
+		if err := s.bus.Add(ctx, all); err != nil {
 			yield(listener.Event{}, err)
 			return
 		}
-		defer s.bus.Remove(l)
-		defer close(left)
+		defer s.bus.Remove(all)
+		defer l.end(nil)
 		for {
 			select {
 			case e := <-events:
 				if !yield(e, nil) {
 					return
 				}
-			case err := <-lost:
-				yield(listener.Event{}, err)
+			case <-l.over:
+				yield(listener.Event{}, l.err)
 				return
 			case <-ctx.Done():
 				yield(listener.Event{}, ctx.Err())
@@ -77,30 +79,48 @@ func (s *Streams) Events(ctx context.Context) iter.Seq2[listener.Event, error] {
 	}
 }
 
-func (s *Streams) follow(lost chan error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.loops[lost] = struct{}{}
+// loop is a loop over events that goes on until over is closed.
+type loop struct {
+	once sync.Once
+	over chan struct{}
+	err  error // why it is over
 }
 
-func (s *Streams) unfollow(lost chan error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.loops, lost)
+func (l *loop) end(err error) {
+	l.once.Do(func() {
+		l.err = err
+		close(l.over)
+	})
 }
 
-// lost tells each loop once that its bus is lost.
-func (s *Streams) lost(err error) {
-	s.session.log.Warn("the listener bus is lost; listeners are told nothing until one is added again", "err", err)
+func (s *Streams) follow(l *loop) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for loop := range s.loops {
-		select {
-		case loop <- err:
-		default:
-		}
+	s.loops[l] = struct{}{}
+}
+
+func (s *Streams) unfollow(l *loop) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.loops, l)
+}
+
+func (s *Streams) endLoops(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for l := range s.loops {
+		l.end(err)
 	}
 }
+
+// lost ends the loops: their bus is lost.
+func (s *Streams) lost(err error) {
+	s.session.log.Warn("the listener bus is lost; listeners are told nothing until one is added again", "err", err)
+	s.endLoops(err)
+}
+
+// errSessionEnded is why a loop over events is over that outlives its session.
+var errSessionEnded = errors.New("the session was closed by this program")
 
 // unlisten removes all listeners and frees the bus.
 func (s *Session) unlisten() error {
@@ -110,6 +130,7 @@ func (s *Session) unlisten() error {
 	if streams == nil {
 		return nil
 	}
+	streams.endLoops(errSessionEnded)
 	ctx, cancel := context.WithTimeout(context.Background(), tidyTime)
 	defer cancel()
 	return streams.bus.Close(ctx)

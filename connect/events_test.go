@@ -95,6 +95,39 @@ func TestEventsEndWithTheBus(t *testing.T) {
 	})
 }
 
+// A session may be closed while a loop waits, and from within one: what follows is not
+// waited for.
+func TestEventsEndWithTheSession(t *testing.T) {
+	inWorld(t, connecttest.Options{}, func(t *testing.T, w *world) {
+		closing := func(s *Session) {
+			if err := s.Close(); err != nil {
+				t.Errorf("close session: %v", err)
+			}
+		}
+		waiting := w.session()
+		time.AfterFunc(time.Minute, func() { closing(waiting) })
+		w.wantEnd(waiting.Streams().Events(t.Context()), errSessionEnded)
+		w.free("after the session was closed")
+
+		busy := w.session()
+		time.AfterFunc(time.Second, func() { w.tell("run", 0); w.tell("run", 1); w.tell("run", 2) })
+		var last error
+		for _, err := range busy.Streams().Events(t.Context()) {
+			if last = err; err == nil {
+				time.Sleep(time.Second) // the next event waits for us
+				began := time.Now()
+				if closing(busy); time.Since(began) >= tidyTime {
+					t.Errorf("closing took %s", time.Since(began))
+				}
+			}
+		}
+		if !errors.Is(last, errSessionEnded) {
+			t.Errorf("the last error is %v", last)
+		}
+		w.free("after a loop has closed its session")
+	})
+}
+
 func TestAPanicInALoopFreesTheBus(t *testing.T) {
 	inWorld(t, connecttest.Options{}, func(t *testing.T, w *world) {
 		time.AfterFunc(time.Second, func() { w.tell("run", 0) })

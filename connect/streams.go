@@ -15,7 +15,7 @@ type Streams struct {
 	bus     *listener.Bus
 
 	mu    sync.Mutex
-	loops map[chan error]struct{} // told when the bus is lost
+	loops map[*loop]struct{} // that read the bus
 }
 
 // Streams are the queries of the session.
