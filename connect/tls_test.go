@@ -112,7 +112,7 @@ func TestReasonOfAServerThatHangsUp(t *testing.T) {
 		if _, err := g.Write([]byte("x")); err == nil || err.Error() != c.want {
 			t.Errorf("%s: write fails with %v, want %s", name, err, c.want)
 		}
-		if _, err := g.Read(nil); !errors.Is(err, c.reason) || strings.HasSuffix(err.Error(), "; do this") != (c.about == c.reason && !c.heard) {
+		if _, err := g.Read(nil); !errors.Is(err, c.reason) || strings.HasSuffix(err.Error(), "; do this") != (errors.Is(c.reason, c.about) && !c.heard) {
 			t.Errorf("%s: read fails with %v", name, err)
 		}
 	}
