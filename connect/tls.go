@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"sync/atomic"
+	"time"
 
 	"google.golang.org/grpc/credentials"
 )
@@ -36,6 +37,9 @@ type systemTLS struct{}
 
 func (systemTLS) Config() (*tls.Config, error) { return &tls.Config{MinVersion: tls.VersionTLS12}, nil }
 func (systemTLS) Advice(error) string          { return "" }
+
+// reasonTime bounds the wait for the reason of a connection that has broken already.
+const reasonTime = time.Second
 
 // secured shakes hands for gRPC.
 type secured struct {
@@ -87,18 +91,22 @@ func (g *greeted) Read(p []byte) (int, error) {
 	if n > 0 {
 		g.heard.Store(true)
 	}
-	return n, g.advised(err)
+	if err != nil && !g.heard.Load() {
+		err = advised(g.tls, err)
+	}
+	return n, err
 }
 
-// Write is Conn's, likewise: it may notice that end first.
+// Write is Conn's. It may be the first to notice that the server has hung up, and knows
+// no reason, which waits to be read then.
 func (g *greeted) Write(p []byte) (int, error) {
 	n, err := g.Conn.Write(p)
-	return n, g.advised(err)
-}
-
-func (g *greeted) advised(err error) error {
 	if err == nil || g.heard.Load() {
-		return err
+		return n, err
 	}
-	return advised(g.tls, err)
+	_ = g.SetReadDeadline(time.Now().Add(reasonTime)) // fails on a closed connection, as reading does
+	if _, reason := g.Conn.Read(make([]byte, 1)); reason != nil && g.tls.Advice(reason) != "" {
+		err = reason
+	}
+	return n, advised(g.tls, err)
 }

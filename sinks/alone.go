@@ -48,13 +48,7 @@ func (t *trial) letter(e listener.Event, alone time.Duration) Letter {
 // is none, it may take one behind it, see tryBehind.
 func (p *pass) failedAlone(ctx context.Context, lane string, err error) {
 	p.suspects, p.whole = 0, 0
-	t := p.failing[lane]
-	if t == nil {
-		t = &trial{alone: p.blamed[lane]}
-		p.failing[lane] = t
-	}
-	t.failed(err)
-	t.round = p.round
+	t := p.fails(lane, err)
 	if p.onlyLane(lane) && p.overdue(time.Since(t.since)) {
 		if n := p.tryBehind(ctx, t, p.ready); n > 0 {
 			p.leave(0, n)
@@ -65,6 +59,18 @@ func (p *pass) failedAlone(ctx context.Context, lane string, err error) {
 	if ctx.Err() == nil {
 		p.pause(ctx, err, p.w.backoff.next())
 	}
+}
+
+// fails notes a failure of the first ready event of a query.
+func (p *pass) fails(lane string, err error) *trial {
+	t := p.failing[lane]
+	if t == nil {
+		t = &trial{alone: p.blamed[lane]}
+		p.failing[lane] = t
+	}
+	t.failed(err)
+	t.round = p.round
+	return t
 }
 
 // onlyLane says that all ready events are of one query.
@@ -157,14 +163,16 @@ func (p *pass) try(ctx context.Context, t *trial) {
 	case acked == 1:
 		p.ledger.settle(e.Sequence)
 		p.w.note(func(s *State) { s.Delivered++ })
-		p.success = time.Now()
 		delete(p.blamed, e.PartitionKey())
 		p.end(t, 1, true)
+		p.wentThrough()
+		p.w.healthy()
 	case ctx.Err() != nil:
 	case IsStopped(err):
 		p.w.stop(err, p.ledger.next())
 	case IsPermanent(err) && p.w.o.Letters != nil:
-		p.end(t, 1, p.bury(ctx, Letter{Event: e, Cause: CauseRefused, Reason: err.Error(), Attempts: t.attempts + 1}))
+		t.failed(err)
+		p.end(t, 1, p.bury(ctx, Letter{Event: e, Cause: CauseRefused, Reason: err.Error(), Attempts: t.attempts}))
 	default:
 		p.failedAgain(ctx, t, err)
 	}

@@ -10,61 +10,77 @@ import (
 // whether they can, besides being woken.
 const fullEvery = 5 * time.Second
 
-// bury makes dead letters, durably, and settles their events: all at once, or one by
-// one where there is no room for all. It waits until there is room, and reports
-// false if ctx ended before that.
+// bury makes dead letters, durably, and settles their events: all at once, or as many
+// as there is room for. It waits until all have some. It reports false if not all became
+// dead letters: ctx has ended, or a refused event is to be tried again, since something
+// was asked for while it waited.
 func (p *pass) bury(ctx context.Context, letters ...Letter) bool {
-	for i := range letters {
-		letters[i].Time = time.Now()
-	}
-	trouble, woken := outage{log: p.w.log, step: "store dead letter"}, false
+	asked := false
 	defer func() {
-		if woken {
+		if asked {
 			p.w.waker.wake() // for what else was asked for
 		}
 	}()
-	for {
-		err := p.w.o.Letters.Add(letters...)
-		if err == nil {
-			break
-		}
-		if errors.Is(err, ErrLettersFull) && len(letters) > 1 {
-			return p.buryEach(ctx, letters)
-		}
-		if ctx.Err() != nil {
+	for n := len(letters); n > 0; {
+		err := p.w.o.Letters.Add(dated(letters[:n])...)
+		switch {
+		case err == nil:
+			p.settleBuried(letters[:n])
+			letters = letters[n:]
+			n = min(2*n, len(letters))
+		case n > 1 && errors.Is(err, ErrLettersFull):
+			n /= 2
+		case ctx.Err() != nil:
 			return false
-		}
-		trouble.fail(err, "waiting_from", letters[0].Event.Sequence)
-		p.w.note(func(s *State) { s.Err, s.Since, s.Failures = err, trouble.since, trouble.count })
-		p.w.waker.sleep(ctx, fullEvery)
-		if p.w.waker.take() {
-			woken = true
-			p.w.resume()
-			p.w.again = time.Now()
-		}
-		if p.w.isDue() {
-			p.w.again = time.Time{}
-			p.w.retryLetters(ctx) // which makes room
+		default:
+			if p.waitForRoom(ctx, err, letters[0].Event.Sequence) {
+				asked = true
+				if letters[0].Cause == CauseRefused {
+					return false
+				}
+			}
 		}
 	}
-	if trouble.over() && !p.w.stopped {
-		p.w.note(func(s *State) { s.Err, s.Since, s.Failures = nil, time.Time{}, 0 })
+	return true
+}
+
+func dated(letters []Letter) []Letter {
+	now := time.Now()
+	for i := range letters {
+		letters[i].Time, letters[i].Event.Replay = now, ""
 	}
-	for _, l := range letters {
+	return letters
+}
+
+// waitForRoom waits for a while, or until something is asked for. That may make room: it
+// then tries the dead letters that are to be tried, and reports true.
+func (p *pass) waitForRoom(ctx context.Context, err error, waiting uint64) (asked bool) {
+	w := p.w
+	w.room.fail(err, "waiting_from", waiting)
+	w.show()
+	w.waker.sleep(ctx, fullEvery)
+	woken := w.waker.take()
+	if woken {
+		w.resume()
+	}
+	if !woken && !w.isDue() {
+		return false
+	}
+	w.again = time.Time{}
+	w.retryLetters(ctx)
+	return true
+}
+
+// settleBuried notes what has become dead letters.
+func (p *pass) settleBuried(letters []Letter) {
+	for i := range letters {
+		l := &letters[i]
 		p.ledger.settle(l.Event.Sequence)
 		p.w.log.Warn("event is among the dead letters", "id", l.Event.ID, "sequence", l.Event.Sequence,
 			"cause", l.Cause, "reason", l.Reason, "attempts", l.Attempts)
 	}
 	p.w.note(func(s *State) { s.Buried += uint64(len(letters)) })
-	return true
-}
-
-func (p *pass) buryEach(ctx context.Context, letters []Letter) bool {
-	for _, l := range letters {
-		if !p.bury(ctx, l) {
-			return false
-		}
-		p.report() // the next one may have to wait for long
+	if p.w.room.over() {
+		p.w.show()
 	}
-	return true
 }

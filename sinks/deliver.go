@@ -94,19 +94,13 @@ func (p *pass) wentThrough() {
 // refuse makes a dead letter of a ready event.
 func (p *pass) refuse(ctx context.Context, at int, err error) {
 	e := p.ready[at]
-	if p.bury(ctx, Letter{Event: e, Cause: CauseRefused, Reason: err.Error(), Attempts: 1 + p.attempts(e.PartitionKey())}) {
+	t := p.fails(e.PartitionKey(), err)
+	if p.bury(ctx, Letter{Event: e, Cause: CauseRefused, Reason: err.Error(), Attempts: t.attempts}) {
 		delete(p.failing, e.PartitionKey())
 		p.leave(at, 1)
 		p.wentThrough()
 		p.w.healthy()
 	}
-}
-
-func (p *pass) attempts(lane string) int {
-	if t := p.failing[lane]; t != nil {
-		return t.attempts
-	}
-	return 0
 }
 
 // pause waits after a failure, and looks meanwhile for other events where one has

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"sparkbridge/listener"
@@ -66,7 +67,7 @@ func (w *Worker) replay(ctx context.Context, r Replay) (err error) {
 	saver := &replaySaver{w: w, pass: p, replay: r}
 	p.move = saver.move
 	for ctx.Err() == nil {
-		if w.waker.take() && w.interrupted(ctx, r.ID) {
+		if (w.waker.take() || w.isDue()) && w.interrupted(ctx, r.ID) {
 			return nil
 		}
 		if w.stopped {
@@ -91,9 +92,14 @@ func (w *Worker) replay(ctx context.Context, r Replay) (err error) {
 // interrupted does during a replay what was asked for, and reports whether that was to
 // end it.
 func (w *Worker) interrupted(ctx context.Context, replay string) bool {
+	w.again = time.Time{}
 	w.retryLetters(ctx)
 	first, ok, err := w.o.Replays.First()
-	if err != nil || ok && first.ID == replay {
+	if err != nil {
+		w.postpone(fmt.Errorf("look whether replay %s is cancelled: %w", replay, err))
+		return false
+	}
+	if ok && first.ID == replay {
 		return false
 	}
 	w.log.Info("replay is cancelled", "replay", replay)
@@ -190,9 +196,12 @@ func (w *Worker) retryLetter(ctx context.Context, sequence uint64) error {
 	if err != nil || !ok {
 		return err
 	}
-	acked, err := w.attempt(ctx, []listener.Event{l.Event})
+	e := l.Event
+	e.Replay = "retry-" + strconv.FormatInt(l.Time.UnixNano(), 36) // of each retry another: it is to be stored
+	acked, err := w.attempt(ctx, []listener.Event{e})
 	switch {
 	case acked == 1:
+		w.healthy()
 		w.note(func(s *State) { s.Delivered++ })
 		w.log.Info("dead letter is delivered", "id", l.Event.ID, "sequence", l.Event.Sequence)
 		return w.o.Letters.Drop(l.Event.Sequence)

@@ -59,16 +59,13 @@ type letterForm struct {
 	Attempts int       `json:"attempts"`
 	Time     time.Time `json:"time"`
 	Retry    bool      `json:"retry,omitempty"`
-	// Replay is the one in which the event was not delivered. Tried again, it must not pass
-	// for the event that the destination took before.
-	Replay string `json:"replay,omitempty"`
-	Record []byte `json:"record"`
+	Record   []byte    `json:"record"`
 }
 
 // EncodeLetter returns the letter as bytes for a store.
 func EncodeLetter(l Letter) ([]byte, error) {
 	blob, err := json.Marshal(letterForm{
-		l.Event.Sequence, l.Event.Recorded, l.Cause, l.Reason, l.Attempts, l.Time.UTC(), l.Retry, l.Event.Replay, listener.EncodeRecord(l.Event),
+		l.Event.Sequence, l.Event.Recorded, l.Cause, l.Reason, l.Attempts, l.Time.UTC(), l.Retry, listener.EncodeRecord(l.Event),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("encode dead letter: %w", err)
@@ -86,6 +83,5 @@ func DecodeLetter(blob []byte) (Letter, error) {
 	if err != nil {
 		return Letter{}, fmt.Errorf("decode dead letter: %w", err)
 	}
-	e.Replay = f.Replay
 	return Letter{e, f.Cause, f.Reason, f.Attempts, f.Time, f.Retry}, nil
 }

@@ -28,6 +28,7 @@ type box struct {
 
 	mu      sync.Mutex
 	letters map[uint64][]byte
+	added   []int // how many each Add was asked to take
 	replays []sinks.Replay
 	journal []listener.Event
 	saved   []sinks.Replay
@@ -56,22 +57,21 @@ func (b *box) Add(letters ...sinks.Letter) error {
 	if b.letters == nil {
 		b.letters = map[uint64][]byte{}
 	}
-	fresh := 0
-	for _, l := range letters {
-		if _, there := b.letters[l.Event.Sequence]; !there {
-			fresh++
-		}
-	}
-	if b.max > 0 && fresh > 0 && len(b.letters)+fresh > b.max {
-		return sinks.ErrLettersFull
-	}
+	added := map[uint64][]byte{}
 	for _, l := range letters {
 		blob, err := sinks.EncodeLetter(l)
 		if err != nil {
 			return err
 		}
-		b.letters[l.Event.Sequence] = blob
+		added[l.Event.Sequence] = blob
 	}
+	all := maps.Clone(b.letters)
+	maps.Copy(all, added)
+	b.added = append(b.added, len(letters))
+	if b.max > 0 && len(all) > max(b.max, len(b.letters)) {
+		return sinks.ErrLettersFull
+	}
+	b.letters = all
 	return nil
 }
 
@@ -101,6 +101,48 @@ func (b *box) list(t *testing.T) (list []sinks.Letter) {
 	return list
 }
 
+// bound lets so many letters in.
+func (b *box) bound(n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.max = n
+}
+
+// adds are how many letters each Add was asked to take since the last time.
+func (b *box) adds() []int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	added := b.added
+	b.added = nil
+	return added
+}
+
+// retry marks letters, all if none is named.
+func (b *box) retry(t *testing.T, sequences ...uint64) {
+	t.Helper()
+	for _, l := range b.list(t) {
+		if l.Retry = len(sequences) == 0 || slices.Contains(sequences, l.Event.Sequence); l.Retry {
+			if err := b.Add(l); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// ask asks for a replay.
+func (b *box) ask(r sinks.Replay) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.replays = append(b.replays, r)
+}
+
+// asked are the replays that are not finished.
+func (b *box) asked() []sinks.Replay {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.replays)
+}
+
 func (b *box) Drop(sequence uint64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -124,7 +166,11 @@ func (b *box) Save(r sinks.Replay) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.saved = append(b.saved, r)
-	b.replays[0] = r
+	for i := range b.replays {
+		if b.replays[i].ID == r.ID { // one that was cancelled stays so
+			b.replays[i] = r
+		}
+	}
 	return nil
 }
 
@@ -457,7 +503,8 @@ func TestEventsThatAreTooOldAreDeadLetters(t *testing.T) {
 	})
 }
 
-// At the bound the sink stops and says so; with room it goes on.
+// At the bound the sink stops and says so; with room it goes on, and what was refused
+// meanwhile has another try.
 func TestFullDeadLettersStopTheSink(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var good atomic.Bool
@@ -480,16 +527,10 @@ func TestFullDeadLettersStopTheSink(t *testing.T) {
 			t.Errorf("not said: %s", s.log.String())
 		}
 		good.Store(true)
-		letters := b.list(t)
-		for _, l := range letters {
-			l.Retry = true
-			if err := b.Add(l); err != nil {
-				t.Fatal(err)
-			}
-		}
+		b.retry(t)
 		w.Wake() // a retry makes room
 		time.Sleep(time.Minute)
-		if err := stop(); err != nil || fmt.Sprint(s.delivered(), b.sequences(t)) != "[1 2 4 5] [3]" || s.lastSaved() != 6 {
+		if err := stop(); err != nil || fmt.Sprint(s.delivered(), b.sequences(t)) != "[1 2 4 3 5] []" || s.lastSaved() != 6 || w.State().Err != nil {
 			t.Errorf("stopped with %v: %v delivered, letters %v, cursor %d\n%s", err, s.delivered(), b.sequences(t), s.lastSaved(), s.log.String())
 		}
 	})

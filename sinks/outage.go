@@ -15,6 +15,7 @@ type outage struct {
 	log  *slog.Logger
 	step string // what fails, for the log
 
+	err    error     // the last failure, nil while there is none
 	since  time.Time // of the first failure in a row
 	count  int       // failures in a row
 	text   string    // of the failure logged last
@@ -27,6 +28,7 @@ func (o *outage) fail(err error, attrs ...any) {
 		o.since = now
 	}
 	o.count++
+	o.err = err
 	text := err.Error()
 	if o.count > 1 && text == o.text && now.Sub(o.logged) < remindEvery {
 		return
@@ -42,6 +44,6 @@ func (o *outage) over() bool {
 		return false
 	}
 	o.log.Info("sink works again", "step", o.step, "failures", o.count, "failed_for", time.Since(o.since))
-	o.count, o.text = 0, ""
+	o.err, o.since, o.count, o.text = nil, time.Time{}, 0, ""
 	return true
 }

@@ -121,7 +121,7 @@ func (p *pass) read(ctx context.Context, until time.Time) error {
 	case waiting.Err() == nil:
 		return err
 	case errors.Is(waiting.Err(), context.DeadlineExceeded):
-		p.current = true
+		p.current = p.replay == "" // nothing of a replay is new
 	}
 	return nil
 }

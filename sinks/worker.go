@@ -109,6 +109,7 @@ type Worker struct {
 	cursor  *cursorKeeper
 	outage  outage
 	apart   outage // of events that fail alone
+	room    outage // of dead letters that cannot be stored
 	waker   waker
 	ledger  ledger // of its own way through the journal
 	stopped bool
@@ -128,6 +129,7 @@ func NewWorker(o Options) *Worker {
 		cursor:  newCursorKeeper(o.Cursor, log),
 		outage:  outage{log: log, step: "deliver"},
 		apart:   outage{log: log, step: "deliver one event while others go through"},
+		room:    outage{log: log, step: "store dead letter"},
 		log:     log,
 	}
 	w.waker.wake() // there may be something to do from before
@@ -220,15 +222,29 @@ var errContract = errors.New("count does not fit, nothing is taken as delivered"
 func (w *Worker) failed(err error, waiting *listener.Event, wait time.Duration) time.Duration {
 	wait = max(wait, askedFor(err))
 	w.outage.fail(err, "waiting_from", waiting.Sequence, "retry_in", wait)
-	w.note(func(s *State) { s.Err, s.Since, s.Failures = err, w.outage.since, w.outage.count })
+	w.show()
 	return wait
 }
 
+// healthy notes that the destination has answered as it should.
 func (w *Worker) healthy() {
 	w.backoff.success()
-	if w.outage.over() {
-		w.note(func(s *State) { s.Err, s.Since, s.Failures = nil, time.Time{}, 0 })
+	if delivers, stores := w.outage.over(), w.room.over(); delivers || stores {
+		w.show()
 	}
+}
+
+// show tells what fails: the dead letters before the destination, since they are what
+// is waited for. A worker that has stopped has said why.
+func (w *Worker) show() {
+	if w.stopped {
+		return
+	}
+	fails := &w.outage
+	if w.room.count > 0 {
+		fails = &w.room
+	}
+	w.note(func(s *State) { s.Err, s.Since, s.Failures = fails.err, fails.since, fails.count })
 }
 
 func sleep(ctx context.Context, d time.Duration) {
