@@ -59,6 +59,19 @@ func TestDrainHasALimit(t *testing.T) {
 	})
 }
 
+// A continuous query has no triggers, and never says that data is there.
+func TestAContinuousQueryNeverCatchesUp(t *testing.T) {
+	inWorld(t, connecttest.Options{}, func(t *testing.T, w *world) {
+		q := w.run(connecttest.Query{Status: "Starting new streaming query", Idle: true})
+		w.later(5*time.Second, func(q *connecttest.Query) { q.Status = "Running" })
+		w.later(10*time.Second, func(q *connecttest.Query) { q.Status = "Committing epoch 0" })
+		began := time.Now()
+		if err := q.Drain(t.Context(), DrainOptions{Limit: time.Minute}); !errors.Is(err, ErrNotCaughtUp) || time.Since(began) < time.Minute {
+			t.Errorf("Drain = %v after %v", err, time.Since(began))
+		}
+	})
+}
+
 func TestDrainOfWhatEndsByItself(t *testing.T) {
 	for _, exception := range []string{"", "no such luck"} {
 		inWorld(t, connecttest.Options{}, func(t *testing.T, w *world) {

@@ -22,6 +22,7 @@ func TestQueriesOnSpark(t *testing.T) {
 			t.Run("life", func(t *testing.T) { lifeOfAQuery(t, r) })
 			t.Run("failure", func(t *testing.T) { failingQuery(t, r.open(t)) })
 			t.Run("available now", func(t *testing.T) { availableNow(t, r.open(t)) })
+			t.Run("slow batch", func(t *testing.T) { slowBatch(t, r.open(t)) })
 			t.Run("drain", func(t *testing.T) { drains(t, r.open(t)) })
 			t.Run("run", func(t *testing.T) { runs(t, r.open(t)) })
 			if version != "3.5" { // has no listener bus
@@ -166,6 +167,29 @@ func numbersIn(t *testing.T, s *Session, n int) (dir string) {
 	return dir
 }
 
+// slowBatch waits for a batch that takes longer than several streams of the server last.
+func slowBatch(t *testing.T, s *Session) {
+	in := numbersIn(t, s, 1)
+	q, err := s.ReadStream().Format("json").Schema("id LONG").Load(in).Select("java_method('java.lang.Thread', 'sleep', 13000L + id) AS slept").
+		WriteStream().Format("noop").Start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if err := q.ProcessAllAvailable(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took < 10*time.Second {
+		t.Errorf("took %v, which is less than the batch", took)
+	}
+	if last, err := q.LastProgress(t.Context()); err != nil || last == nil || *last.NumInputRows != 1 {
+		t.Errorf("LastProgress = %+v, %v", last, err)
+	}
+	if err := q.Drain(t.Context(), DrainOptions{}); err != nil {
+		t.Errorf("Drain of what has caught up: %v", err)
+	}
+}
+
 func drains(t *testing.T, s *Session) {
 	in := numbersIn(t, s, 50)
 	q, err := s.ReadStream().Format("json").Schema("id LONG").Option("maxFilesPerTrigger", 1).Load(in).
@@ -203,6 +227,14 @@ func drains(t *testing.T, s *Session) {
 	}
 	if active, err := q.IsActive(t.Context()); err != nil || active {
 		t.Errorf("it goes on after the limit: %v, %v", active, err)
+	}
+
+	q, err = s.ReadStream().Format("rate").Load().WriteStream().Format("noop").Trigger(Continuous(time.Second)).Start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := q.Drain(t.Context(), DrainOptions{Limit: 3 * time.Second}); !errors.Is(err, ErrNotCaughtUp) {
+		t.Errorf("drain of a continuous query: %v", err)
 	}
 
 	q, err = s.ReadStream().Format("json").Schema("id LONG").Load(in).Select("raise_error('no such luck') AS v").

@@ -42,7 +42,7 @@ func TestRunQueryStopsWhatItStarts(t *testing.T) {
 				}
 				var failed *QueryError
 				want := map[string]bool{
-					"nil": err == nil, "error": errors.Is(err, changed), "panic": panicked == any(changed), "outage": errors.Is(err, changed),
+					"nil": err == nil, "error": errors.Is(err, changed), "panic": panicked != nil, "outage": errors.Is(err, changed),
 					"ctx": errors.Is(err, context.DeadlineExceeded), "failure": errors.As(err, &failed) && failed.Message == "no such luck",
 				}
 				if !want[what] {
