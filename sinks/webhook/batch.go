@@ -20,14 +20,15 @@ const batchContentType = "application/cloudevents-batch+json; charset=utf-8"
 type Batch struct {
 	// MaxEvents is how many at most.
 	MaxEvents int `yaml:"max_events" example:"100" doc:"Put up to so many events into one request, as application/cloudevents-batch+json."`
-	// MaxWait is how long events gather between two requests that are not full.
+	// MaxWait is how long events gather behind a request that is not full.
 	MaxWait time.Duration `yaml:"max_wait" example:"1s" doc:"Let events gather for so long between two requests that are not full; 0s: send what is there. A crash in this time repeats the last request."`
 }
 
-// largestBatch is how many events a worker hands over at most; longestWait keeps
-// a stop of the bridge from waiting for long.
+// largestBatch is how many events a worker hands over at most, and largeBatch how many
+// bytes of them need not wait for more; longestWait bounds how long the worker is away.
 const (
 	largestBatch = 512
+	largeBatch   = 1 << 20
 	longestWait  = 30 * time.Second
 )
 
@@ -45,25 +46,46 @@ func (b Batch) validate() error {
 
 // deliverBatches posts the events in requests of several, one request at a time.
 func (s *Sink) deliverBatches(ctx context.Context, events []listener.Event) (acked int, err error) {
+	gathers := s.gathers(events)
 	for acked < len(events) && err == nil {
 		batch := events[acked:min(len(events), acked+s.batch.MaxEvents)]
 		var n int
 		n, err = s.postBatch(ctx, batch)
 		acked += n
-		if err == nil && s.isNews(batch) && len(batch) < s.batch.MaxEvents {
-			gather(ctx, s.batch.MaxWait)
-		}
+	}
+	s.noteFailed(events, acked, err)
+	if err == nil && gathers {
+		gather(ctx, s.batch.MaxWait)
 	}
 	return acked, err
 }
 
-// isNews says that the events are further on in the journal than any before. Those that
-// are not, such as dead letters, come again one by one, and nothing gathers behind them.
-func (s *Sink) isNews(events []listener.Event) bool {
-	last := events[len(events)-1].Sequence
-	news := last > s.newest
-	s.newest = max(s.newest, last)
-	return news
+// gathers says whether to wait for more behind these events: not if the last request
+// is full, nor if there are so many that more lie ready. Nor if they come again, by a
+// replay or a retry, or after a failure: the worker may be trying single events then, to
+// see which is to blame, and must not wait after each.
+func (s *Sink) gathers(events []listener.Event) bool {
+	first, bytes := &events[0], 0
+	for i := range events {
+		bytes += len(events[i].Payload)
+	}
+	again := first.Replay != "" || s.failing || s.again[first.Sequence]
+	return !again && len(events)%s.batch.MaxEvents != 0 && len(events) < largestBatch && bytes < largeBatch
+}
+
+// noteFailed remembers which events have failed and are to come again.
+func (s *Sink) noteFailed(events []listener.Event, acked int, err error) {
+	s.failing = err != nil
+	if len(s.again) > maxRemembered {
+		clear(s.again)
+	}
+	for i := range events {
+		if i < acked {
+			delete(s.again, events[i].Sequence)
+		} else {
+			s.again[events[i].Sequence] = true
+		}
+	}
 }
 
 // gather lets the journal collect events. It delays only that the last request

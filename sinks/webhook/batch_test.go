@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"sparkbridge/listener"
 	"sparkbridge/sinks"
 	"sparkbridge/sinks/webhook"
 )
@@ -100,28 +99,6 @@ func TestBatchesGather(t *testing.T) {
 	began := time.Now()
 	if _, err := sink.Deliver(t.Context(), events(3, "a")); err != nil || time.Since(began) < wait {
 		t.Errorf("returned after %s, %v", time.Since(began), err)
-	}
-}
-
-// Events that come one by one gather too; those that come again do not.
-func TestSingleEventsGather(t *testing.T) {
-	const wait = 2 * time.Second
-	b := &batches{}
-	sink, _ := serve(t, webhook.Config{Batch: webhook.Batch{MaxEvents: 4, MaxWait: wait}}, b.answer)
-	all := events(2, "a")
-	took := func(e listener.Event) time.Duration {
-		t.Helper()
-		began := time.Now()
-		if _, err := sink.Deliver(t.Context(), []listener.Event{e}); err != nil {
-			t.Fatal(err)
-		}
-		return time.Since(began)
-	}
-	if d := took(all[1]); d < wait {
-		t.Errorf("nothing could gather in %s behind news", d)
-	}
-	if d := took(all[0]); d >= wait {
-		t.Errorf("%s were lost behind what came again", d)
 	}
 }
 

@@ -78,8 +78,9 @@ func (s *Sink) serve(ctx, stopped context.Context, l lane, events []listener.Eve
 	return nil
 }
 
-// maxEarly bounds what is remembered; forgetting only makes a repeat.
-const maxEarly = 16384
+// maxRemembered bounds what is remembered of events; forgetting only makes a repeat, or
+// a wait.
+const maxRemembered = 16384
 
 // earlyKey tells a replay of an event from the event.
 func earlyKey(e *listener.Event) string { return e.ID + "\x00" + e.Replay }
@@ -94,7 +95,7 @@ func (s *Sink) settle(events []listener.Event, acked []bool) int {
 	for i := range front {
 		delete(s.early, earlyKey(&events[i]))
 	}
-	if len(s.early) > maxEarly {
+	if len(s.early) > maxRemembered {
 		clear(s.early)
 	}
 	for i := front; i < len(acked); i++ {

@@ -50,8 +50,10 @@ type Sink struct {
 	// early holds the ids of events that were acknowledged behind one that was
 	// not, so that a retry of the batch does not repeat them.
 	early map[string]bool
-	// newest is the highest sequence that went out in a batch.
-	newest uint64
+	// again holds the sequences of events of batches that are to come again; failing
+	// says that the last delivery was one.
+	again   map[uint64]bool
+	failing bool
 }
 
 // New makes a sink; version is the program's, for the User-Agent. It returns the
@@ -84,6 +86,7 @@ func New(cfg Config, name, version string, log *slog.Logger) (*Sink, error) {
 		format:    cfg.Format.Or(sinks.FormatStructured),
 		log:       log.With("sink", name),
 		early:     map[string]bool{},
+		again:     map[uint64]bool{},
 	}, nil
 }
 
