@@ -97,7 +97,7 @@ type Event struct {
 	// Redacted says that credentials in the payload of this copy were masked. It is no
 	// part of the event: the journal has the payload as it came.
 	Redacted bool
-	// Replay names the replay that this copy of the event belongs to, empty at the
+	// Replay names the replay that this copy of the event belongs to, or the retry of a dead letter, empty at the
 	// first delivery. It is no part of the event: the id stays the same.
 	Replay string
 

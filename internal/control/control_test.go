@@ -170,8 +170,9 @@ func TestReplaysOverTheSocket(t *testing.T) {
 	if list, err := c.Replays(ctx, "events"); err != nil || len(list) != 1 || list[0].ID != "r1" {
 		t.Errorf("list %+v, %v", list, err)
 	}
-	if r, err := c.Cancel(ctx, "events", "r1"); err != nil || r.ID != "r1" || len(s.replays) != 0 {
-		t.Errorf("cancelled %+v, %v", r, err)
+	woken := s.woken
+	if r, err := c.Cancel(ctx, "events", "r1"); err != nil || r.ID != "r1" || len(s.replays) != 0 || s.woken != woken+1 {
+		t.Errorf("cancelled %+v, %v; woken %d times", r, err, s.woken-woken)
 	}
 }
 

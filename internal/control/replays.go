@@ -65,7 +65,9 @@ func (d *Desk) cancel(r *http.Request) (any, error) {
 	}
 	for _, one := range list {
 		if one.ID == r.PathValue("id") {
-			return Replay{Sink: s.Name, ID: one.ID, From: one.From, To: one.To, Next: one.Next}, s.Replays.Finish(one.ID)
+			err := s.Replays.Finish(one.ID)
+			s.Wake() // it may be under way
+			return Replay{Sink: s.Name, ID: one.ID, From: one.From, To: one.To, Next: one.Next}, err
 		}
 	}
 	return nil, refuse(http.StatusNotFound, "sink %s has no replay %q that is not finished: bridge replay --list shows them", s.Name, r.PathValue("id"))
