@@ -43,6 +43,7 @@ func TestStreamsOnSpark(t *testing.T) {
 			t.Run("windows", func(t *testing.T) { windows(t, r.open(t)) })
 			t.Run("duplicates", func(t *testing.T) { duplicates(t, r.open(t)) })
 			t.Run("views and metrics", func(t *testing.T) { viewsAndMetrics(t, r.open(t)) })
+			t.Run("socket", func(t *testing.T) { fromASocket(t, r.open(t)) })
 			t.Run("sinks", func(t *testing.T) { sinks(t, r.open(t)) })
 			t.Run("triggers", func(t *testing.T) { triggers(t, r.open(t)) })
 			t.Run("interrupted", func(t *testing.T) { interrupted(t, r, r.open(t)) })
