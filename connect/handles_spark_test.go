@@ -104,16 +104,19 @@ func failingQuery(t *testing.T, s *Session) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, wait := range map[string]func(context.Context) error{
-		"AwaitTermination":    q.AwaitTermination,
-		"AwaitAnyTermination": s.Streams().AwaitAnyTermination,
-		"ProcessAllAvailable": q.ProcessAllAvailable,
+	for _, w := range []struct {
+		name string
+		wait func(context.Context) error
+	}{
+		{"AwaitTermination", q.AwaitTermination}, // first: before there are rows, there is nothing to process
+		{"AwaitAnyTermination", s.Streams().AwaitAnyTermination},
+		{"ProcessAllAvailable", q.ProcessAllAvailable},
 	} {
 		var failed *QueryError
-		if err := wait(t.Context()); !errors.As(err, &failed) {
-			t.Errorf("%s: %v", name, err)
+		if err := w.wait(t.Context()); !errors.As(err, &failed) {
+			t.Errorf("%s: %v", w.name, err)
 		} else if !strings.Contains(failed.Message, "no such luck xxx") || len(failed.Message) < 5000 || failed.RunID != q.RunID() || failed.ErrorClass != "STREAM_FAILED" || !strings.Contains(failed.StackTrace, "\tat ") {
-			t.Errorf("%s: class %q of run %s, message of %d bytes: %.200s", name, failed.ErrorClass, failed.RunID, len(failed.Message), failed.Message)
+			t.Errorf("%s: class %q of run %s, message of %d bytes: %.200s", w.name, failed.ErrorClass, failed.RunID, len(failed.Message), failed.Message)
 		}
 	}
 	if err := s.Streams().ResetTerminated(t.Context()); err != nil {
