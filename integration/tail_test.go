@@ -101,9 +101,11 @@ func TestTailOfABridge(t *testing.T) {
 	sink.awaitCount(t, "events", 3, progressOf(run))
 
 	all := startTail(t, "all", "-c", file, "-o", "json", "--since", "1h")
-	ends := startTail(t, "ends", "-c", file, "-o", "json", "--last", "100000", "--kind", "terminated", "--outcome", "failed")
+	ends := startTail(t, "ends", "-c", file, "-o", "json", "--last", "100000", "--kind", "terminated,bus", "--outcome", "failed")
 	people := startTail(t, "people", "--journal", config.journal(), "--since", "1h", "--query", "heal*")
 	all.await(run.RunID + ":progress:2")
+	ends.await(source + ":bus:") // all are there before the bridge is not
+	people.await("progress", "healthy")
 	lines, _ := bridge.said.all()
 	bridge.Kill()
 	requireNoError(t, bridge.Restart(t.Context()))
