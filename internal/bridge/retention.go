@@ -37,9 +37,15 @@ type keeper struct {
 
 // run keeps until ctx ends, and then stores the marks once more.
 func (k *keeper) run(ctx context.Context) {
+	var last string
+	var said time.Time
 	for {
 		err := k.retain(ctx)
-		if err != nil && ctx.Err() == nil {
+		switch {
+		case err == nil:
+			last = ""
+		case ctx.Err() == nil && (err.Error() != last || time.Since(said) >= repeatAfter):
+			last, said = err.Error(), time.Now()
 			k.log.Error("old segments of the journal were not deleted", "err", err)
 		}
 		rest := keepEvery
