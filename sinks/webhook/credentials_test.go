@@ -69,6 +69,7 @@ func TestValidateSecrets(t *testing.T) {
 		`headers: "a b" is not the name of a header`:          func(c *webhook.Config) { c.Headers = map[string]sinks.Secret{"a b": "hunter2"} },
 		"tls.key_file: is missing":                            func(c *webhook.Config) { c.TLS.CertFile = "c" },
 		`url: "http://h.test" is without TLS, and tls is set`: func(c *webhook.Config) { c.URL, c.TLS.CAFile = "http://h.test", "a" },
+		"secrets: all of them are empty":                      func(c *webhook.Config) { c.Secret, c.Secrets = "", []sinks.Secret{""} },
 		"batch.max_events: 513 is none of 1 to 512":           func(c *webhook.Config) { c.Batch.MaxEvents = 513 },
 		"batch.max_events: is missing":                        func(c *webhook.Config) { c.Batch.MaxWait = time.Second },
 		"batch.max_wait: 1h0m0s is not between":               func(c *webhook.Config) { c.Batch = webhook.Batch{MaxEvents: 1, MaxWait: time.Hour} },

@@ -49,11 +49,17 @@ func (c Config) keys() (keys [][]byte, err error) {
 		return [][]byte{one}, nil
 	}
 	for i, secret := range c.Secrets {
+		if secret == "" { // such as ${OLD:-} between two changes
+			continue
+		}
 		one, err := key(secret)
 		if err != nil {
 			return nil, fmt.Errorf("secrets[%d]: %w", i, err)
 		}
 		keys = append(keys, one)
+	}
+	if len(c.Secrets) > 0 && len(keys) == 0 {
+		return nil, errors.New("secrets: all of them are empty, so that nothing would be signed; " + secretForm)
 	}
 	return keys, nil
 }

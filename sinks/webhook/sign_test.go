@@ -33,6 +33,7 @@ func TestSignaturesByTheOfficialLibrary(t *testing.T) {
 	for name, cfg := range map[string]webhook.Config{
 		"one":           {Secret: first, Secrets: nil},
 		"several":       {Secrets: []sinks.Secret{first, second}},
+		"one is empty":  {Secrets: []sinks.Secret{first, ""}}, // as ${OLD:-} is between two changes
 		"one in batch":  {Secret: first, Batch: webhook.Batch{MaxEvents: 10}},
 		"without whsec": {Secret: first[len("whsec_"):]},
 	} {
