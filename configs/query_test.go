@@ -93,7 +93,8 @@ func TestTriggers(t *testing.T) {
 	}
 }
 
-// Each slip in a query is told once, before anything is started, at its place and with the next step.
+// Each slip in a query is told once, before anything is started, at its place and with the
+// next step.
 func TestProblemsOfQueries(t *testing.T) {
 	queries := func(text string) string { return withQueries("  queries:\n" + text) }
 	const (

@@ -37,7 +37,8 @@ func (q *StreamingQuery) AwaitTermination(ctx context.Context) error {
 
 // ProcessAllAvailable waits until the run has processed all that its sources had when it
 // was called. A run that has failed answers with a *QueryError, and so does one that fails
-// meanwhile. Where data keeps coming it may wait for ever; a query with a continuous trigger cannot be asked.
+// meanwhile. Where data keeps coming it may wait for ever; a query with a continuous
+// trigger cannot be asked.
 func (q *StreamingQuery) ProcessAllAvailable(ctx context.Context) error {
 	_, err := q.perform(ctx, "process all available", &sparkpb.StreamingQueryCommand{
 		Command: &sparkpb.StreamingQueryCommand_ProcessAllAvailable{ProcessAllAvailable: true},

@@ -28,10 +28,11 @@ type DrainOptions struct {
 	Progress func(*listener.Progress)
 }
 
-// Drain waits until the run has processed what its sources have, and stops it. It never stops a run
-// before Spark has looked for data once: a trigger must have found nothing more. A run that
-// ends by itself (AvailableNow, Once) is drained by that; one that has failed is a *QueryError. A continuous
-// one never catches up, so give it a limit. When ctx ends the run goes on, and the error is that of ctx.
+// Drain waits until the run has processed what its sources have, and stops it. It never
+// stops a run before Spark has looked for data once: a trigger must have found nothing
+// more. A run that ends by itself (AvailableNow, Once) is drained by that; one that has
+// failed is a *QueryError. A continuous one never catches up, so give it a limit. When ctx
+// ends the run goes on, and the error is that of ctx.
 func (q *StreamingQuery) Drain(ctx context.Context, o DrainOptions) error {
 	began, seen := time.Now(), watermark{}
 	for {
@@ -55,8 +56,9 @@ func (q *StreamingQuery) Drain(ctx context.Context, o DrainOptions) error {
 	}
 }
 
-// caughtUp says that the last trigger has found nothing: the run waits for the next one, or for data. Before
-// the first trigger there is no data either, and a continuous query never has a trigger.
+// caughtUp says that the last trigger has found nothing: the run waits for the next one, or
+// for data. Before the first trigger there is no data either, and a continuous query never
+// has a trigger.
 func (s Status) caughtUp() bool {
 	return !s.IsDataAvailable && !s.IsTriggerActive && strings.HasPrefix(s.Message, "Waiting")
 }

@@ -40,10 +40,11 @@ func (s *Streams) AddListener(ctx context.Context, l *listener.Listener) error {
 // RemoveListener removes a listener. Without one, the bus of the session is free again.
 func (s *Streams) RemoveListener(l *listener.Listener) { s.bus.Remove(l) }
 
-// Events are the events of the queries of the session, in order, each once. The bus is opened at the first
-// pull, and freed when the loop ends, however it ends. The last pair holds the error that
-// ended the events: that of ctx, why the bus could not be opened or was lost, or that the session
-// was closed. Until the loop comes for the next event, Spark keeps what follows.
+// Events are the events of the queries of the session, in order, each once. The bus is
+// opened at the first pull, and freed when the loop ends, however it ends. The last pair
+// holds the error that ended the events: that of ctx, why the bus could not be opened or
+// was lost, or that the session was closed. Until the loop comes for the next event, Spark
+// keeps what follows.
 func (s *Streams) Events(ctx context.Context) iter.Seq2[listener.Event, error] {
 	return func(yield func(listener.Event, error) bool) {
 		events, l := make(chan listener.Event), &loop{over: make(chan struct{})}

@@ -68,8 +68,8 @@ func (q *StreamingQuery) Explain(ctx context.Context, extended bool) (string, er
 	return result.GetExplain().GetResult(), err
 }
 
-// LastProgress asks for what the newest batch of the run has done: nil before the first one is done. An
-// idle trigger is told here too: see listener.Progress.Idle.
+// LastProgress asks for what the newest batch of the run has done: nil before the first one
+// is done. An idle trigger is told here too: see listener.Progress.Idle.
 func (q *StreamingQuery) LastProgress(ctx context.Context) (*listener.Progress, error) {
 	all, err := q.progress(ctx, "ask for last progress", &sparkpb.StreamingQueryCommand{
 		Command: &sparkpb.StreamingQueryCommand_LastProgress{LastProgress: true},

@@ -97,8 +97,9 @@ type Event struct {
 	// Redacted says that credentials in the payload of this copy were masked. It is no
 	// part of the event: the journal has the payload as it came.
 	Redacted bool
-	// Replay names the replay that this copy of the event belongs to, or the retry of a dead letter, empty at the
-	// first delivery. It is no part of the event: the id stays the same.
+	// Replay names the replay that this copy of the event belongs to, or the retry of a
+	// dead letter, empty at the first delivery. It is no part of the event: the id stays
+	// the same.
 	Replay string
 
 	// Payload is Spark's JSON, byte for byte: of a progress event the object

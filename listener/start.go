@@ -14,10 +14,11 @@ import (
 // that its start is inferred, and Spark's own follows.
 const startPatience = 10 * time.Second
 
-// Start runs start, which starts a query of the session and returns Spark's started event of it,
-// or nil where Spark told none. A feed of the admission delivers the event before any other of the run: until
-// start returns, events of runs that are new wait, for ten seconds at most. Its error
-// is that of start, or says that the document is no started event.
+// Start runs start, which starts a query of the session and returns Spark's started event
+// of it, or nil where Spark told none. A feed of the admission delivers the event before
+// any other of the run: until start returns, events of runs that are new wait, for ten
+// seconds at most. Its error is that of start, or says that the document is no started
+// event.
 //
 // It may be called by several goroutines at once, while a feed runs or before.
 func (a *Admission) Start(ctx context.Context, start func(context.Context) ([]byte, error)) error {
@@ -63,7 +64,8 @@ func (a *Admission) begun(e Event) []Event {
 	return []Event{a.stamp(e)}
 }
 
-// begun admits the starts that were told since the last time, each after the end of what it replaces.
+// begun admits the starts that were told since the last time, each after the end of what it
+// replaces.
 func (f *Feed) begun(ctx context.Context) []Event {
 	var out []Event
 	for _, e := range f.Admission.starts.take() {

@@ -129,8 +129,8 @@ func (s *source) refused(i int, err error) {
 		"query", s.cfg.Queries[i].Name, "err", redact.Text(err.Error()))
 }
 
-// leftOpen says that an answer leaves open what became of a query: it is about the session, the token,
-// or an operation that Spark has forgotten while it could not be reached.
+// leftOpen says that an answer leaves open what became of a query: it is about the session,
+// the token, or an operation that Spark has forgotten while it could not be reached.
 func leftOpen(err error) bool {
 	for _, about := range []error{
 		connect.ErrSessionNotFound, connect.ErrSessionChanged, connect.ErrSessionClosed, connect.ErrUnauthenticated,

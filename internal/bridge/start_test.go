@@ -123,7 +123,8 @@ func TestRunningQueriesAreLeftAlone(t *testing.T) {
 	})
 }
 
-// A query that has ended is its users' affair; a driver that is started again gets all of them anew.
+// A query that has ended is its users' affair; a driver that is started again gets all of
+// them anew.
 func TestQueriesAreStartedAgainInANewSessionOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, connecttest.Options{})
