@@ -43,12 +43,14 @@ type Bus struct {
 	mu        sync.Mutex
 	listeners []*Listener
 	running   *running
+	calling   bool // a callback is running
 }
 
 // running is one opening of the bus.
 type running struct {
-	stop context.CancelFunc
-	done chan struct{} // closed when the stream is closed
+	stop     context.CancelFunc
+	stopping bool          // guarded by Bus.mu
+	done     chan struct{} // closed when the stream is closed
 }
 
 // NewBus returns a bus that is not open yet.
@@ -67,8 +69,11 @@ func NewBus(o Opener, opts BusOptions) *Bus {
 
 // Add adds a listener; the first one opens the bus and waits until it is open.
 // On an error nothing is added. A listener that is there already is not added
-// twice. It must not be called from a callback.
+// twice. It may be called from a callback, but not after Close.
 func (b *Bus) Add(ctx context.Context, l *Listener) error {
+	if b.join(l) {
+		return nil
+	}
 	b.opening.Lock()
 	defer b.opening.Unlock()
 	if b.join(l) {
@@ -110,7 +115,7 @@ func (b *Bus) Start(ctx context.Context, start func(context.Context) ([]byte, er
 func (b *Bus) join(l *Listener) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.running == nil || len(b.listeners) == 0 {
+	if b.running == nil || b.running.stopping {
 		return false
 	}
 	b.listeners = append(without(b.listeners, l), l)
@@ -124,9 +129,20 @@ func (b *Bus) Remove(l *Listener) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.listeners = without(b.listeners, l)
-	if len(b.listeners) == 0 && b.running != nil {
-		b.running.stop()
+	b.leaveUnheard()
+}
+
+// leaveUnheard closes a bus that nobody listens to. A callback that is running may still add a
+// listener in place of the last one.
+func (b *Bus) leaveUnheard() {
+	if len(b.listeners) == 0 && b.running != nil && !b.calling {
+		b.running.end()
 	}
+}
+
+func (r *running) end() {
+	r.stopping = true
+	r.stop()
 }
 
 // Close removes all listeners, closes the bus and waits until it is closed, or
@@ -145,11 +161,13 @@ func (b *Bus) Close(ctx context.Context) error {
 func (b *Bus) settle(ctx context.Context) error {
 	b.mu.Lock()
 	r := b.running
+	if r != nil {
+		r.end()
+	}
 	b.mu.Unlock()
 	if r == nil {
 		return nil
 	}
-	r.stop()
 	select {
 	case <-r.done:
 		return nil
@@ -207,6 +225,8 @@ func (b *Bus) dispatch(_ context.Context, events []Event) error {
 }
 
 func (b *Bus) call(l *Listener, e Event) {
+	b.within(true)
+	defer b.within(false)
 	defer func() {
 		if p := recover(); p != nil {
 			b.opts.Log.Error("a listener panicked", "event", e.ID, "panic", p)
@@ -215,6 +235,14 @@ func (b *Bus) call(l *Listener, e Event) {
 	if f := l.callback(e.Kind); f != nil {
 		f(e)
 	}
+}
+
+// within notes whether a callback is running.
+func (b *Bus) within(callback bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.calling = callback
+	b.leaveUnheard()
 }
 
 func without(listeners []*Listener, l *Listener) []*Listener {

@@ -177,3 +177,30 @@ func TestAddAndRemoveRace(t *testing.T) {
 		}
 	}
 }
+
+// A callback may put another listener in the place of the last one; the bus stays open.
+func TestAListenerIsReplacedInACallback(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sp := &spark{}
+		b := NewBus(sp, BusOptions{})
+		var h heard
+		second := &Listener{OnQueryIdle: h.add}
+		var first *Listener
+		first = &Listener{OnQueryIdle: func(Event) {
+			b.Remove(first)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			if err := b.Add(ctx, second); err != nil {
+				t.Errorf("add in a callback: %v", err)
+			}
+		}}
+		add(t, b, first)
+		sp.opened[0].push("p1", idleOf("a", 1), idleOf("a", 2))
+		if h.want(t, "a:idle:1767225662000"); sp.opened[0].closed {
+			t.Error("the bus was closed in between")
+		}
+		if err := b.Close(t.Context()); err != nil || !sp.opened[0].closed {
+			t.Errorf("close: %v", err)
+		}
+	})
+}
