@@ -95,6 +95,14 @@ func (s *Session) end() error {
 	defer cancel()
 	lasting := false
 	err := s.ask(ctx, "close session", func(ctx context.Context, spark sparkpb.SparkConnectServiceClient) error {
+		// A release does not say which driver it means, and would end a session that somebody has
+		// made again under the same id. A question tells, but would make one that is not there.
+		if err := s.probe(ctx, spark); err != nil {
+			return err
+		}
+		if _, err := s.analyze(ctx, spark); err != nil {
+			return err
+		}
 		_, err := spark.ReleaseSession(s.outgoing(ctx), &sparkpb.ReleaseSessionRequest{
 			SessionId: s.ID(), UserContext: s.user(), ClientType: &s.clientType,
 		})

@@ -153,3 +153,25 @@ func TestCloseIsBoundedInAnOutage(t *testing.T) {
 		}
 	})
 }
+
+// A session of ours that somebody has made again at another driver is theirs.
+func TestCloseSparesASessionThatWasMadeAgain(t *testing.T) {
+	inWorld(t, connecttest.Options{}, func(t *testing.T, w *world) {
+		id := uuid.NewString()
+		s, err := w.client.Open(t.Context(), w.remote("user_id=me;session_id="+id))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.stop()
+		w.restart()
+		if _, err := w.server.CreateSession("me", id); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		if n := len(connecttest.CallsOf[*sparkpb.ReleaseSessionRequest](w.server)); n != 0 {
+			t.Errorf("%d releases of a session that is not ours any more (known as %q)", n, s.ServerSideID())
+		}
+	})
+}
