@@ -70,7 +70,10 @@ func (c *Client) Session(r Remote) (*Session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", r.Address(), err)
 	}
+	life, over := context.WithCancel(context.Background())
 	return &Session{
+		life:       life,
+		over:       over,
 		client:     c,
 		link:       l,
 		remote:     r,

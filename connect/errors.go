@@ -15,8 +15,8 @@ var (
 	// ErrSessionNotFound: the session never existed on this server, or the driver
 	// has restarted since.
 	ErrSessionNotFound = errors.New("the session does not exist")
-	// ErrSessionClosed: the session was closed or expired; its id can never be used
-	// again.
+	// ErrSessionClosed: the session was closed or expired, so that its id can never be
+	// used again; or this program has called Close.
 	ErrSessionClosed = errors.New("the session is closed for ever")
 	// ErrSessionChanged: the driver has restarted and the session was made again.
 	ErrSessionChanged = errors.New("the session was made again by another driver")

@@ -2,7 +2,6 @@ package connect
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"sync"
 
@@ -33,17 +32,19 @@ func (o opener) Open(ctx context.Context) (listener.Stream, error) {
 // AddListener adds a listener to the queries of the session, whoever starts them. The first one
 // opens the session's listener bus, of which there is one: ErrBusTaken where another client
 // holds it; ErrUnsupported before Spark 4.0. Events of queries that run already come from now on.
+// It may be called from a callback.
 func (s *Streams) AddListener(ctx context.Context, l *listener.Listener) error {
-	return s.bus.Add(ctx, l)
+	return s.session.living(ctx, "add listener", func(ctx context.Context) error { return s.bus.Add(ctx, l) })
 }
 
-// RemoveListener removes a listener. Without one, the bus of the session is free again.
+// RemoveListener removes a listener. Without one, the bus of the session is free again. It may
+// be called from a callback.
 func (s *Streams) RemoveListener(l *listener.Listener) { s.bus.Remove(l) }
 
 // Events are the events of the queries of the session, in order, each once. The bus is
 // opened at the first pull, and freed when the loop ends, however it ends. The last pair
 // holds the error that ended the events: that of ctx, why the bus could not be opened or
-// was lost, or that the session was closed. Until the loop comes for the next event, Spark
+// was lost, or ErrSessionClosed after Close. Until the loop comes for the next event, Spark
 // keeps what follows.
 func (s *Streams) Events(ctx context.Context) iter.Seq2[listener.Event, error] {
 	return func(yield func(listener.Event, error) bool) {
@@ -57,7 +58,7 @@ func (s *Streams) Events(ctx context.Context) iter.Seq2[listener.Event, error] {
 		all := &listener.Listener{OnQueryStarted: take, OnQueryProgress: take, OnQueryIdle: take, OnQueryTerminated: take, OnOther: take}
 		s.follow(l)
 		defer s.unfollow(l)
-		if err := s.bus.Add(ctx, all); err != nil {
+		if err := s.AddListener(ctx, all); err != nil {
 			yield(listener.Event{}, err)
 			return
 		}
@@ -120,9 +121,6 @@ func (s *Streams) lost(err error) {
 	s.endLoops(err)
 }
 
-// errSessionEnded is why a loop over events is over that outlives its session.
-var errSessionEnded = errors.New("the session was closed by this program")
-
 // unlisten removes all listeners and frees the bus.
 func (s *Session) unlisten() error {
 	s.mu.Lock()
@@ -131,7 +129,7 @@ func (s *Session) unlisten() error {
 	if streams == nil {
 		return nil
 	}
-	streams.endLoops(errSessionEnded)
+	streams.endLoops(closedHere("read events"))
 	ctx, cancel := context.WithTimeout(context.Background(), tidyTime)
 	defer cancel()
 	return streams.bus.Close(ctx)

@@ -106,7 +106,7 @@ func TestEventsEndWithTheSession(t *testing.T) {
 		}
 		waiting := w.session()
 		time.AfterFunc(time.Minute, func() { closing(waiting) })
-		w.wantEnd(waiting.Streams().Events(t.Context()), errSessionEnded)
+		w.wantEnd(waiting.Streams().Events(t.Context()), ErrSessionClosed)
 		w.free("after the session was closed")
 
 		busy := w.session()
@@ -121,7 +121,7 @@ func TestEventsEndWithTheSession(t *testing.T) {
 				}
 			}
 		}
-		if !errors.Is(last, errSessionEnded) {
+		if !errors.Is(last, ErrSessionClosed) {
 			t.Errorf("the last error is %v", last)
 		}
 		w.free("after a loop has closed its session")

@@ -137,9 +137,9 @@ func (l *link) unanswered(w *wire) {
 }
 
 // pause waits before another try: floor in any case, and then until d is over, the
-// server can be connected to again, or it has answered another call, whichever is first. gRPC connects on its
-// own, but a call made while it pauses itself is refused with the last failure, as
-// if it were made now.
+// server can be connected to again, or it has answered another call, whichever is first.
+// gRPC connects on its own, but a call made while it pauses itself is refused with the
+// last failure, as if it were made now.
 func (l *link) pause(ctx context.Context, d, floor time.Duration) error {
 	patience := min(d, max(floor, plainWait))
 	if err := sleep(ctx, patience); err != nil {

@@ -32,9 +32,11 @@ type operation struct {
 // Spark refuses is an *Error with the whole message.
 func (s *Session) perform(ctx context.Context, op string, plan *sparkpb.Plan, see func(*sparkpb.ExecutePlanResponse)) error {
 	o := &operation{s: s, op: op, id: uuid.NewString(), plan: plan, see: see, waits: newWaits()}
-	err := o.run(ctx)
-	o.release(ctx)
-	return err
+	return s.living(ctx, op, func(ctx context.Context) error {
+		err := o.run(ctx)
+		o.release(ctx)
+		return err
+	})
 }
 
 func (o *operation) run(ctx context.Context) error {

@@ -34,6 +34,8 @@ type Session struct {
 	streams  *Streams
 
 	closing sync.Once
+	life    context.Context // ends when Close has done its work
+	over    context.CancelFunc
 }
 
 // UserID is the user that the session belongs to.
@@ -89,17 +91,39 @@ func (s *Session) Create(ctx context.Context) error {
 }
 
 // Close removes the listeners, and ends a session that was made by Open: its queries stop, and
-// its id is spent. Any other session stays as it is, for its owner. A bus that was opened by
-// OpenBus must be closed before.
+// its id is spent. Any other session stays as it is, for its owner. What still waits in it, and
+// whatever is asked later, is ErrSessionClosed. A bus that was opened by OpenBus must be closed
+// before.
 func (s *Session) Close() (err error) {
 	s.closing.Do(func() {
 		err = s.unlisten()
 		if s.owned {
 			err = errors.Join(err, s.end())
 		}
+		s.over()
 		err = errors.Join(err, s.client.release(s.link))
 	})
 	return err
+}
+
+// living runs what asks Spark, and ends it with the session: over a connection that is closed
+// it would take the refusals of our own client for weather.
+func (s *Session) living(ctx context.Context, op string, ask func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.life, cancel)()
+	if s.life.Err() != nil {
+		return closedHere(op)
+	}
+	err := ask(ctx)
+	if err != nil && s.life.Err() != nil {
+		return closedHere(op)
+	}
+	return err
+}
+
+func closedHere(op string) *Error {
+	return &Error{Op: op, Message: "this program has closed it", meaning: ErrSessionClosed, cause: ErrSessionClosed, definite: true}
 }
 
 // demand makes a call in the session, which must be there, until Spark has answered it or
@@ -124,6 +148,10 @@ func (s *Session) ask(ctx context.Context, op string, do func(context.Context, s
 }
 
 func (s *Session) askUntil(ctx context.Context, op string, answered func(*Error) bool, do func(context.Context, sparkpb.SparkConnectServiceClient) error) error {
+	return s.living(ctx, op, func(ctx context.Context) error { return s.tryUntil(ctx, op, answered, do) })
+}
+
+func (s *Session) tryUntil(ctx context.Context, op string, answered func(*Error) bool, do func(context.Context, sparkpb.SparkConnectServiceClient) error) error {
 	w, bound := newWaits(), callTime
 	for {
 		err := s.link.call(ctx, bound, do)
